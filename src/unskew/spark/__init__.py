@@ -1,0 +1,7 @@
+"""The runtime on Structured Streaming: the only folder, with the workloads' source, that imports pyspark."""
+
+from __future__ import annotations
+
+from unskew.spark.session import check_session, session
+
+__all__ = ["check_session", "session"]

@@ -1,0 +1,18 @@
+"""Fixtures shared by all tests: one Spark session per test process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """Give a local session with unskew's own defaults, started at first use and shared by all tests."""
+    from unskew.spark import session
+
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    spark = session(master="local[2,4]", config={"spark.sql.warehouse.dir": str(warehouse)})
+    yield spark
+    spark.stop()
