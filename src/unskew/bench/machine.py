@@ -1,0 +1,82 @@
+"""Which code ran, and on what: the two facts without which a measured number means nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from unskew import __version__
+
+KEY_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas", "scipy")
+
+
+def commit() -> str:
+    """Return the commit of the running code, ``dirty-`` before it when files have changed since.
+
+    Outside a checkout (an installed wheel) it is the version of the package.
+    """
+    here = Path(__file__).resolve()
+    try:
+        _git(here.parent, "ls-files", "--error-unmatch", here.name)  # a wheel may lie inside somebody else's checkout
+        revision = _git(here.parent, "rev-parse", "--short=12", "HEAD")
+        changed = _git(here.parent, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return __version__
+    return f"dirty-{revision}" if changed else revision
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=20, check=True)
+    return done.stdout.strip()
+
+
+def describe() -> dict[str, object]:
+    """Return cores, CPU model, memory, operating system, Python and the versions that matter for speed."""
+    return {
+        "cores": cores(),
+        "cpu": cpu_model(),
+        "memory_bytes": memory_bytes(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "packages": {name: version for name in KEY_PACKAGES if (version := installed_version(name))},
+    }
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cpu_model() -> str:
+    """Return the CPU's name as the operating system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
+
+
+def memory_bytes() -> int | None:
+    """Return the machine's memory, the container's limit if that is lower; None where neither is known."""
+    try:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+    try:
+        return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no such group, or "max"
+        return physical
+
+
+def installed_version(package: str) -> str | None:
+    """Return the installed version of `package` without importing it, None when it is missing."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

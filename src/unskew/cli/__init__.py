@@ -1,0 +1,83 @@
+"""The command line: for people first (tables, bars, progress), with ``--json`` for programs.
+
+One module per command, holding a plain function of the command's name. Whatever is slow to import
+(pyspark, numba, matplotlib) is imported inside the function, so that ``unskew --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from unskew import __version__
+from unskew.cli.output import console, print_error
+from unskew.errors import UnskewError
+
+COMMANDS = {
+    "demo": "unskew.cli.demo",
+    "doctor": "unskew.cli.doctor",
+    "workload": "unskew.cli.workload",
+    "plan": "unskew.cli.plan",
+    "planners": "unskew.cli.plan",
+    "paper": "unskew.cli.paper",
+    "bench": "unskew.cli.bench",
+}
+
+app = typer.Typer(
+    name="unskew",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"unskew {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def unskew(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", envvar="UNSKEW_DEBUG", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Keep stateful stream processing on Spark balanced when keys are skewed and drift.
+
+    [bold]Examples[/]
+    [cyan]unskew demo[/]                      see what skew does to hash partitioning
+    [cyan]unskew doctor[/]                    does what is installed fit together
+    [cyan]unskew workload zipf --describe[/]  how skewed a workload is
+    [cyan]unskew bench --list[/]              what can be measured
+    """
+
+
+def _register() -> None:
+    for name, module_name in COMMANDS.items():
+        if importlib.util.find_spec(module_name):
+            app.command(name)(getattr(importlib.import_module(module_name), name))
+
+
+_register()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 when all is well, 2 after an error of the user's input."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(args=given, prog_name="unskew")
+    except UnskewError as error:
+        if "--debug" in given or os.environ.get("UNSKEW_DEBUG"):
+            raise
+        print_error(error, as_json="--json" in given)
+        sys.exit(2)

@@ -1,0 +1,108 @@
+"""What all commands print with: a console for people, JSON for programs, bars for loads, one line for errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.bar import Bar
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from unskew.errors import UnskewError
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value for programs instead of text.")]
+
+
+def print_json(value: object) -> None:
+    """Print `value` as JSON on standard output; NaN and infinities, which JSON lacks, become null.
+
+    Examples
+    --------
+    >>> print_json({"loads": (1.0, float("nan"))})
+    {
+      "loads": [
+        1.0,
+        null
+      ]
+    }
+    """
+    sys.stdout.write(json.dumps(_plain(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def print_error(error: UnskewError, as_json: bool) -> None:
+    """Print `error` on standard error: one red line, or one JSON object."""
+    if as_json:
+        named = {"error": type(error).__name__, "what": error.what, "where": error.where, "got": error.got}
+        sys.stderr.write(json.dumps(_plain({**named, "hint": error.hint}), ensure_ascii=False) + "\n")
+    else:
+        errors.print(f"[bold red]{type(error).__name__}:[/] {escape(str(error))}")
+
+
+def bars(
+    labels: Sequence[str],
+    values: Sequence[float],
+    *,
+    notes: Sequence[str] | None = None,
+    mean: float | None = None,
+    tolerance: float = 0.1,
+    width: int = 40,
+) -> Table:
+    """Return horizontal bars, one per label, for `console.print`.
+
+    Parameters
+    ----------
+    labels, values
+        One bar each; values are not negative.
+    notes
+        What stands right of each bar; the value itself when not given.
+    mean
+        What a balanced channel would have; the mean of the values when not given. Bars more than `tolerance` above it
+        are red, others green.
+    width
+        Columns of the longest bar.
+
+    Examples
+    --------
+    >>> console = Console(width=60, color_system=None)
+    >>> console.print(bars(["0", "1"], [30, 10], width=12))
+    0  ████████████  30
+    1  ████          10
+    """
+    target = mean if mean is not None else (sum(values) / len(values) if len(values) else 0.0)
+    largest = max(values, default=0) or 1
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", style="bold")
+    table.add_column(width=width)
+    table.add_column(justify="right")
+    for index, (label, value) in enumerate(zip(labels, values, strict=True)):
+        colour = "red" if value > target * (1 + tolerance) else "green"
+        note = notes[index] if notes is not None else f"{value:,.6g}"
+        table.add_row(escape(label), Bar(largest, 0, value, width=width, color=colour), escape(note))
+    return table
+
+
+def _plain(value: Any) -> Any:
+    """Turn dataclasses, numpy scalars and arrays, paths and tuples into what json can write."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # numpy, without importing it
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    return str(value)
