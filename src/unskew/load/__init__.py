@@ -1,0 +1,1 @@
+"""Load: what channels report, and what balance and migration are worth."""

@@ -1,0 +1,148 @@
+"""What the channels report at the end of an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.errors import StatisticsError
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The load of one interval: tracked keys one by one, everything else by slot.
+
+    A key that is tracked is not counted in its slot's remainder, so totals are sums over both. Keys are unique and
+    sorted by hash; two reports of one key (or two keys that share a hash) must be added up first, see `combine`.
+
+    Parameters
+    ----------
+    hashes
+        Tracked keys, by 64-bit hash.
+    tuples, cost, state
+        Per tracked key: rows of the interval, what they cost (seconds, or rows where nothing was measured), bytes of
+        state held.
+    slot_tuples, slot_cost, slot_state
+        Per slot: the same for all keys that are not tracked.
+    distinct_keys
+        Estimate of how many different keys there are, tracked or not.
+    keys
+        The tracked keys themselves, where known, for reports.
+
+    Examples
+    --------
+    >>> s = Statistics.of_keys([7, 3], cost=[5.0, 1.0])
+    >>> s.hashes.tolist(), s.cost.tolist(), s.state.tolist(), s.total_cost
+    ([3, 7], [1.0, 5.0], [1.0, 5.0], 6.0)
+    """
+
+    hashes: NDArray[np.int64]
+    tuples: Column
+    cost: Column
+    state: Column
+    slot_tuples: Column = field(default_factory=lambda: np.zeros(1))
+    slot_cost: Column = field(default_factory=lambda: np.zeros(1))
+    slot_state: Column = field(default_factory=lambda: np.zeros(1))
+    distinct_keys: float = 0.0
+    keys: pa.Array | None = None
+
+    def __post_init__(self) -> None:
+        hashes = np.asarray(self.hashes, np.int64)
+        order = np.argsort(hashes, kind="stable")
+        object.__setattr__(self, "hashes", hashes[order])
+        for name in ("tuples", "cost", "state"):
+            object.__setattr__(self, name, checked_column(getattr(self, name), len(hashes), name)[order])
+        slots = len(np.atleast_1d(self.slot_tuples))
+        for name in ("slot_tuples", "slot_cost", "slot_state"):
+            object.__setattr__(self, name, checked_column(getattr(self, name), slots, name))
+        if self.keys is not None:
+            object.__setattr__(self, "keys", self.keys.take(pa.array(order)))
+        object.__setattr__(self, "distinct_keys", max(float(self.distinct_keys), float(len(hashes))))
+        repeated = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
+        if len(repeated):
+            raise StatisticsError(
+                "a key is reported twice", got=int(self.hashes[repeated[0]]), hint="add reports up with combine()"
+            )
+
+    @classmethod
+    def of_keys(
+        cls,
+        hashes: object,
+        cost: object,
+        state: object = None,
+        tuples: object = None,
+        keys: pa.Array | None = None,
+    ) -> Statistics:
+        """Build statistics that list every key; state and tuples are taken for equal to the cost where not given."""
+        return cls(
+            np.asarray(hashes, np.int64),
+            tuples=np.asarray(cost if tuples is None else tuples, np.float64),
+            cost=np.asarray(cost, np.float64),
+            state=np.asarray(cost if state is None else state, np.float64),
+            keys=keys,
+        )
+
+    @property
+    def total_tuples(self) -> float:
+        """Rows of the interval."""
+        return float(self.tuples.sum() + self.slot_tuples.sum())
+
+    @property
+    def total_cost(self) -> float:
+        """Cost of the interval."""
+        return float(self.cost.sum() + self.slot_cost.sum())
+
+    @property
+    def total_state(self) -> float:
+        """Bytes of state held."""
+        return float(self.state.sum() + self.slot_state.sum())
+
+
+def combine(reports: list[Statistics]) -> Statistics:
+    """Add up what several channels reported for the same interval.
+
+    Keys that several channels report (split keys, or hashes that collide) are added up. Distinct keys are taken as
+    disjoint but for those seen twice by hash.
+    """
+    if not reports:
+        return Statistics.of_keys([], [])
+    hashes, where = np.unique(np.concatenate([r.hashes for r in reports]), return_inverse=True)
+    added = {
+        name: np.bincount(where, np.concatenate([getattr(r, name) for r in reports]), len(hashes)).astype(np.float64)
+        for name in ("tuples", "cost", "state")
+    }
+    slots = max(len(r.slot_tuples) for r in reports)
+    remainder = {name: np.zeros(slots) for name in ("slot_tuples", "slot_cost", "slot_state")}
+    for report in reports:
+        for name, total in remainder.items():
+            column = getattr(report, name)
+            total[: len(column)] += column
+    keys = None
+    if all(r.keys is not None for r in reports):
+        first = np.full(len(hashes), -1)
+        first[where[::-1]] = np.arange(len(where))[::-1]
+        keys = pa.concat_arrays([r.keys for r in reports]).take(pa.array(first))
+    repeated = len(where) - len(hashes)
+    distinct = sum(r.distinct_keys for r in reports) - repeated
+    return Statistics(hashes, distinct_keys=distinct, keys=keys, **added, **remainder)
+
+
+def checked_column(values: object, length: int, name: str) -> Column:
+    """Return `values` as float64 after checking length, NaN, infinity and sign; errors name the row."""
+    column = np.atleast_1d(np.asarray(values, np.float64))
+    if len(column) != length:
+        raise StatisticsError(f"{name} has {len(column)} rows where {length} are needed")
+    bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
+    if len(bad):
+        raise StatisticsError(
+            f"{name} must be a finite number of at least 0",
+            where=f"row {bad[0]}",
+            got=float(column[bad[0]]),
+            hint="drop the row or report 0",
+        )
+    return column

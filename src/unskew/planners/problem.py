@@ -1,0 +1,177 @@
+"""The question every owner-per-key planner answers: which channel for each key?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.errors import StatisticsError
+from unskew.load.statistics import Statistics
+from unskew.routing.table import RoutingTable
+
+Column = NDArray[np.float64]
+Channels = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Keys to place on channels. Key i is the i-th entry of each column; ties go to the lower i.
+
+    Parameters
+    ----------
+    channels
+        Channels of the table to come.
+    channels_before
+        Channels of the table in force.
+    hashes, tuples, cost, state
+        The keys; see `Statistics`.
+    current
+        Owner in force; may be ``>= channels`` when that channel leaves.
+    home
+        Where the slots of the table to come put the key. Only keys that live elsewhere need a table entry.
+    background_tuples, background_cost, background_state
+        Per channel of the table to come: load of keys that are not listed here and stay with their slots.
+    background_cost_before
+        Per channel of the table in force: the same cost, where it lies now.
+    background_state_moved
+        State of slots that change owner between the two tables.
+    distinct_keys
+        Estimate of how many different keys there are, listed or not.
+    """
+
+    channels: int
+    channels_before: int
+    hashes: NDArray[np.int64]
+    tuples: Column
+    cost: Column
+    state: Column
+    current: Channels
+    home: Channels
+    background_tuples: Column
+    background_cost: Column
+    background_state: Column
+    background_cost_before: Column
+    background_state_moved: float
+    distinct_keys: float
+
+    @classmethod
+    def of_keys(
+        cls,
+        cost: object,
+        *,
+        channels: int,
+        current: object,
+        home: object,
+        state: object = None,
+        tuples: object = None,
+        hashes: object = None,
+        channels_before: int | None = None,
+    ) -> Problem:
+        """Build a problem that lists every key; state and tuples equal the cost where not given.
+
+        Examples
+        --------
+        >>> p = Problem.of_keys([7, 4, 2], channels=2, current=[0, 0, 1], home=[0, 1, 1])
+        >>> p.loads(p.current).tolist(), p.mean_load
+        ([11.0, 2.0], 6.5)
+        """
+        column = np.asarray(cost, np.float64)
+        owners = np.asarray(current, np.int32)
+        before = channels_before or max(channels, int(owners.max(initial=-1)) + 1)
+        return cls(
+            channels=channels,
+            channels_before=before,
+            hashes=np.arange(len(column), dtype=np.int64) if hashes is None else np.asarray(hashes, np.int64),
+            tuples=column if tuples is None else np.asarray(tuples, np.float64),
+            cost=column,
+            state=column if state is None else np.asarray(state, np.float64),
+            current=owners,
+            home=np.asarray(home, np.int32),
+            background_tuples=np.zeros(channels),
+            background_cost=np.zeros(channels),
+            background_state=np.zeros(channels),
+            background_cost_before=np.zeros(before),
+            background_state_moved=0.0,
+            distinct_keys=float(len(column)),
+        )
+
+    @classmethod
+    def of_statistics(cls, statistics: Statistics, before: RoutingTable, after: RoutingTable) -> Problem:
+        """Build the problem of going from table `before` to a table on the slots and channels of `after`.
+
+        Keys with an explicit entry that nobody reported are listed too, with no load, so that planners see the whole
+        table. Keys that are split are not listed: their load counts as background of their candidates, in equal parts.
+        """
+        silent = np.setdiff1d(before.explicit_hashes, statistics.hashes)
+        hashes = np.concatenate([statistics.hashes, silent])
+        order = np.argsort(hashes, kind="stable")
+        hashes, nothing = hashes[order], np.zeros(len(silent))
+        tuples, cost, state = (
+            np.concatenate([column, nothing])[order]
+            for column in (statistics.tuples, statistics.cost, statistics.state)
+        )
+        slot_tuples, slot_cost, slot_state = (
+            _per_slot(column, len(after.slots))
+            for column in (statistics.slot_tuples, statistics.slot_cost, statistics.slot_state)
+        )
+        whole = ~np.isin(hashes, np.fromiter(before.split, np.int64, len(before.split)))
+        shares_after, shares_before = _split_shares(hashes[~whole], after), _split_shares(hashes[~whole], before)
+        return cls(
+            channels=after.channels,
+            channels_before=before.channels,
+            hashes=hashes[whole],
+            tuples=tuples[whole],
+            cost=cost[whole],
+            state=state[whole],
+            current=before.lookup(hashes[whole]),
+            home=after.home(hashes[whole]),
+            background_tuples=_per_channel(after, slot_tuples) + tuples[~whole] @ shares_after,
+            background_cost=_per_channel(after, slot_cost) + cost[~whole] @ shares_after,
+            background_state=_per_channel(after, slot_state) + state[~whole] @ shares_after,
+            background_cost_before=_per_channel(before, slot_cost) + cost[~whole] @ shares_before,
+            background_state_moved=float(slot_state[before.slots != after.slots].sum()),
+            distinct_keys=statistics.distinct_keys,
+        )
+
+    @property
+    def total_cost(self) -> float:
+        """Cost of all keys, listed or not."""
+        return float(self.cost.sum() + self.background_cost.sum())
+
+    @property
+    def mean_load(self) -> float:
+        """Mean cost per channel of the table to come."""
+        return self.total_cost / self.channels
+
+    def loads(self, owner: Channels) -> Column:
+        """Return the cost per channel if `owner` owns the listed keys."""
+        return np.add(self.background_cost, np.bincount(owner, self.cost, self.channels), dtype=np.float64)
+
+    def loads_before(self) -> Column:
+        """Return the cost per channel of the table in force."""
+        placed = np.bincount(self.current, self.cost, self.channels_before)
+        return np.add(self.background_cost_before, placed, dtype=np.float64)
+
+
+def _per_slot(column: Column, slots: int) -> Column:
+    """Return a remainder for every slot; statistics that list every key come with a single empty slot."""
+    if len(column) == slots:
+        return column
+    if column.any():
+        raise StatisticsError(f"statistics speak of {len(column)} slots, the table has {slots}")
+    return np.zeros(slots)
+
+
+def _per_channel(table: RoutingTable, per_slot: Column) -> Column:
+    return np.bincount(table.slots, per_slot, table.channels).astype(np.float64)
+
+
+def _split_shares(hashes: NDArray[np.int64], table: RoutingTable) -> NDArray[np.float64]:
+    """Return the share of each split key that each channel carries, taken as equal parts."""
+    shares = np.zeros((len(hashes), table.channels))
+    for row, key in zip(shares, hashes.tolist(), strict=True):
+        candidates = table.candidates(key)
+        row[list(candidates)] = 1 / len(candidates)
+    return shares

@@ -1,0 +1,235 @@
+"""The routing table: which channel owns which key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.errors import RoutingError
+from unskew.routing.lookup import HashIndex, slot_of
+from unskew.routing.moves import Moves
+from unskew.routing.slots import balanced_slots, resize_slots
+
+Hashes = NDArray[np.int64]
+Channels = NDArray[np.int32]
+
+DEFAULT_SLOTS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingTable:
+    """Sends every key to a channel: ``split[key]``, else ``explicit[key]``, else ``slots[hash(key) mod S]``.
+
+    Immutable: every edit returns a new table with the next `version`. Keys are known by their 64-bit hash (Spark's
+    ``xxhash64``, see `unskew.hashing`); two keys that share a hash travel together, which is harmless.
+
+    Parameters
+    ----------
+    channels
+        How many channels there are; owners are numbers in ``0..channels-1``.
+    slots
+        Owner of each slot. The number of slots is fixed for a table and all its descendants.
+    explicit_hashes, explicit_channels
+        Owner of single keys, by hash; kept sorted by hash. An entry may say what its slot says anyway.
+    split
+        Candidate channels of keys that several channels share, by hash, for operators that can merge partial states.
+        The first candidate keeps the key when the split ends.
+    version
+        Grows by one with every edit.
+
+    Examples
+    --------
+    >>> table = RoutingTable.initial(channels=4).with_explicit([7], [0])
+    >>> table.lookup([7, 8]).tolist(), table.home([7, 8]).tolist(), table.version
+    ([0, 3], [1, 3], 1)
+    """
+
+    channels: int
+    slots: Channels
+    explicit_hashes: Hashes = field(default_factory=lambda: np.empty(0, np.int64))
+    explicit_channels: Channels = field(default_factory=lambda: np.empty(0, np.int32))
+    split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        hashes = np.array(self.explicit_hashes, np.int64)
+        order = np.argsort(hashes, kind="stable")
+        split = {int(key): tuple(int(c) for c in self.split[key]) for key in sorted(self.split)}
+        for name, value in {
+            "slots": _frozen(np.array(self.slots, np.int32)),
+            "explicit_hashes": _frozen(hashes[order]),
+            "explicit_channels": _frozen(np.array(self.explicit_channels, np.int32)[order]),
+            "split": split,
+        }.items():
+            object.__setattr__(self, name, value)
+        self._validate()
+
+    @classmethod
+    def initial(cls, channels: int, slots: int = DEFAULT_SLOTS) -> RoutingTable:
+        """Return a table without explicit or split keys, its slots dealt out evenly as a consistent hash would."""
+        _check_size(channels, slots)
+        return cls(channels, balanced_slots(slots, channels))
+
+    def home(self, hashes: ArrayLike) -> Channels:
+        """Return the channel that the slots alone give each key."""
+        column = np.asarray(hashes, np.int64)
+        return self.slots[slot_of(column, len(self.slots))]
+
+    def lookup(self, hashes: ArrayLike) -> Channels:
+        """Return the channel that owns each key; for a split key, its first candidate."""
+        return self._index.lookup(np.ascontiguousarray(hashes, np.int64), self.slots)
+
+    def with_slots(self, owners: ArrayLike) -> RoutingTable:
+        """Return a table with other slot owners."""
+        return replace(self, slots=np.asarray(owners, np.int32), version=self.version + 1)
+
+    def with_explicit(self, hashes: ArrayLike, channels: ArrayLike) -> RoutingTable:
+        """Return a table whose explicit entries are exactly these; those of split keys are left out."""
+        keys, owners = np.asarray(hashes, np.int64), np.asarray(channels, np.int32)
+        if self.split:
+            whole = ~np.isin(keys, np.fromiter(self.split, np.int64))
+            keys, owners = keys[whole], owners[whole]
+        return replace(self, explicit_hashes=keys, explicit_channels=owners, version=self.version + 1)
+
+    def with_split(self, split: Mapping[int, tuple[int, ...]]) -> RoutingTable:
+        """Return a table whose split keys are exactly these; explicit entries of theirs are dropped."""
+        keep = ~np.isin(self.explicit_hashes, np.fromiter(split, np.int64, len(split)))
+        return replace(
+            self,
+            explicit_hashes=self.explicit_hashes[keep],
+            explicit_channels=self.explicit_channels[keep],
+            split=split,
+            version=self.version + 1,
+        )
+
+    def resize(self, channels: int) -> RoutingTable:
+        """Return a table for another number of channels that moves only what has to move.
+
+        Growing gives each new channel about one (N+1)-th of the slots, all others stay where they are; explicit and
+        split entries stay. Shrinking sends the slots of channels that leave to where a fresh table has them, drops
+        explicit entries that point at them, and takes them out of split entries.
+        """
+        _check_size(channels, len(self.slots))
+        if channels == self.channels:
+            return self
+        stays = self.explicit_channels < channels
+        remaining = {key: tuple(c for c in candidates if c < channels) for key, candidates in self.split.items()}
+        ended = {key: left[0] for key, left in remaining.items() if len(left) == 1}
+        return RoutingTable(
+            channels,
+            resize_slots(self.slots, self.channels, channels),
+            np.append(self.explicit_hashes[stays], np.array(list(ended), np.int64)),
+            np.append(self.explicit_channels[stays], np.array(list(ended.values()), np.int32)),
+            {key: left for key, left in remaining.items() if len(left) > 1},
+            self.version + 1,
+        )
+
+    def moves_to(self, other: RoutingTable) -> Moves:
+        """Return what has to move when `other` takes this table's place.
+
+        Exact without knowing the keys: a slot's move stands for all keys of that slot that neither table lists. State
+        on a channel that is no longer a candidate of a split key goes to the first candidate; a channel that becomes
+        a candidate starts with nothing.
+        """
+        if len(other.slots) != len(self.slots):
+            raise RoutingError(
+                "tables with different numbers of slots cannot be compared",
+                got=(len(self.slots), len(other.slots)),
+                hint="the number of slots is fixed when a stream starts",
+            )
+        slots = np.flatnonzero(self.slots != other.slots).astype(np.int32)
+        listed = np.union1d(self.explicit_hashes, other.explicit_hashes)
+        shared = sorted({*self.split, *other.split})
+        listed = np.setdiff1d(listed, np.array(shared, np.int64))
+        source, target = self.lookup(listed), other.lookup(listed)
+        moved = source != target
+        merged = [(key, c, other.candidates(key)[0]) for key in shared for c in self._leaving(key, other)]
+        key, old, new = np.array(merged, np.int64).reshape(-1, 3).T
+        return Moves(
+            slots,
+            self.slots[slots],
+            other.slots[slots],
+            np.append(listed[moved], key),
+            np.append(source[moved], old.astype(np.int32)),
+            np.append(target[moved], new.astype(np.int32)),
+        )
+
+    def candidates(self, key_hash: int) -> tuple[int, ...]:
+        """Return the channels that may hold state of one key: several if it is split, else its owner."""
+        return self.split.get(key_hash) or (int(self.lookup([key_hash])[0]),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RoutingTable) and self.version == other.version and self.routes_like(other)
+
+    def __hash__(self) -> int:
+        return hash((self.version, self.channels, self.slots.tobytes()))
+
+    def routes_like(self, other: RoutingTable) -> bool:
+        """Tell whether both tables hold the same entries, whatever their versions."""
+        return (
+            self.channels == other.channels
+            and np.array_equal(self.slots, other.slots)
+            and np.array_equal(self.explicit_hashes, other.explicit_hashes)
+            and np.array_equal(self.explicit_channels, other.explicit_channels)
+            and self.split == other.split
+        )
+
+    @cached_property
+    def _index(self) -> HashIndex:
+        first = np.array([candidates[0] for candidates in self.split.values()], np.int32)
+        return HashIndex(
+            np.append(self.explicit_hashes, np.fromiter(self.split, np.int64, len(self.split))),
+            np.append(self.explicit_channels, first),
+        )
+
+    def _leaving(self, key_hash: int, other: RoutingTable) -> list[int]:
+        return [c for c in self.candidates(key_hash) if c not in other.candidates(key_hash)]
+
+    def _validate(self) -> None:
+        _check_size(self.channels, len(self.slots))
+        _check_channels(self.slots, self.channels, "slot")
+        if len(self.explicit_hashes) != len(self.explicit_channels):
+            raise RoutingError(
+                "explicit entries need one channel per hash",
+                got=(len(self.explicit_hashes), len(self.explicit_channels)),
+            )
+        repeated = np.flatnonzero(self.explicit_hashes[1:] == self.explicit_hashes[:-1])
+        if len(repeated):
+            raise RoutingError("a key stands twice in the explicit entries", got=int(self.explicit_hashes[repeated[0]]))
+        _check_channels(self.explicit_channels, self.channels, "explicit entry")
+        for key, candidates in self.split.items():
+            where = f"split entry {key}"
+            _check_channels(np.array(candidates, np.int32), self.channels, where)
+            if len(candidates) < 2 or len(set(candidates)) < len(candidates):
+                raise RoutingError("a split key needs two or more different channels", where=where, got=candidates)
+            if key in self.explicit_hashes:
+                raise RoutingError("a key is both explicit and split", got=key, hint="keep one of the two entries")
+
+
+def _frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    array.flags.writeable = False
+    return array
+
+
+def _check_size(channels: int, slots: int) -> None:
+    if channels < 1:
+        raise RoutingError("a table needs at least one channel", got=channels)
+    if slots < channels:
+        raise RoutingError(
+            f"{slots} slots cannot serve {channels} channels", hint=f"start with at least {channels} slots"
+        )
+
+
+def _check_channels(owners: Channels, channels: int, where: str) -> None:
+    bad = np.flatnonzero((owners < 0) | (owners >= channels))
+    if len(bad):
+        channel = int(owners[bad[0]])
+        raise RoutingError(
+            f"channel {channel} is not in 0..{channels - 1}",
+            where=f"{where} {bad[0]}",
+            hint=f"resize to {channel + 1} channels first" if channel > 0 else "channels count from 0",
+        )
