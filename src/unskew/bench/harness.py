@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from unskew.bench import machine
+from unskew import machine
 from unskew.errors import ArgumentError
 from unskew.registry import Registry
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from unskew.spark.session import check_session, session
+from unskew.spark.check import check_session
+from unskew.spark.session import session
 
 __all__ = ["check_session", "session"]

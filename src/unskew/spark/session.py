@@ -1,40 +1,176 @@
-"""A local Spark session with the settings that unskew needs, and a check of sessions that users bring."""
+"""A local Spark session with the settings that unskew needs."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-REQUIRED = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}
+from unskew.errors import SessionError
+from unskew.java import HOW_TO_INSTALL, find_java
+from unskew.machine import cores, memory_bytes
+from unskew.spark.check import REQUIRED
 
 DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "4g",
+    **REQUIRED,
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",  # a look-up per write otherwise
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    **REQUIRED,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
 }
 
+LOOPBACK = "127.0.0.1"
+NOISE = b"WARNING: Using incubator modules"  # printed by every JVM that Spark starts; no option turns it off
 
-def session(master: str = "local[2,4]", config: Mapping[str, str] | None = None) -> SparkSession:
-    """Return a local session with the right defaults."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("unskew")
-    for name, value in {**DEFAULTS, **(config or {})}.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+
+def session(master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
+    """Return a local session with the right defaults.
+
+    RocksDB is the state store, with changelog checkpointing and checkpoint format 2; driver and workers run the
+    interpreter that runs this; the time zone is UTC; the web interface is off; all sockets stay on this machine;
+    nothing but errors is printed, from the start on. Settings of another Spark installation (``SPARK_HOME``,
+    ``SPARK_CONF_DIR``) are ignored: whoever wants them builds a session and has `check_session` look at it.
+
+    A session that runs already is returned, after the settings in `config` have been applied to it. The first one
+    takes a few seconds, most of them the start of Java.
+
+    Parameters
+    ----------
+    master
+        Spark's master; by default all cores of this machine, and up to four attempts for a task
+        (``local[2]`` alone forgives no failure).
+    config
+        More settings, stronger than the defaults.
+
+    Raises
+    ------
+    SessionError
+        There is no Java 17 or newer; Java does not start; the running session has another master, or a setting that
+        cannot be changed any more.
+
+    Examples
+    --------
+    It takes seconds, so it is not run here::
+
+        spark = unskew.spark.session(config={"spark.sql.shuffle.partitions": "8"})
+        spark.range(5).count()
+    """
+    wanted = dict(config or {})
+    running = SparkContext._active_spark_context
+    if running is not None:
+        return _adjusted(SparkSession.builder.getOrCreate(), master, wanted)
+    conf = _configuration(master or f"local[{cores()},4]", wanted)
+    with _environment(conf):
+        if SparkContext._gateway is None:
+            SparkContext._ensure_initialized(gateway=_launch(conf), conf=conf)
+        builder = SparkSession.builder
+        for name, value in conf.getAll():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+
+
+def _configuration(master: str, wanted: Mapping[str, str]) -> SparkConf:
+    logging = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    settings = {
+        **DEFAULTS,
+        "spark.master": master,
+        "spark.app.name": "unskew",
+        "spark.driver.memory": _driver_memory(),
+        "spark.local.dir": tempfile.gettempdir(),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+    }
+    if master.startswith("local"):
+        settings |= {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+    settings |= wanted
+    for side in ("driver", "executor"):
+        name = f"spark.{side}.extraJavaOptions"
+        settings[name] = f"{logging} {settings.get(name, '')}".strip()
+    conf = SparkConf(loadDefaults=False)
+    return conf.setAll(list(settings.items()))
+
+
+def _driver_memory() -> str:
+    """Give half of a small machine, four gigabytes of a large one."""
+    half_in_megabytes = (memory_bytes() or 8 << 30) >> 21
+    return f"{max(1024, min(4096, half_in_megabytes))}m"
+
+
+@contextmanager
+def _environment(conf: SparkConf) -> Iterator[None]:
+    """Set what Spark's scripts read from the environment while it starts, and put it back."""
+    java = find_java()
+    if java is None:
+        raise SessionError("no Java that Spark can run on was found", hint=HOW_TO_INSTALL)
+    during: dict[str, str | None] = {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_CONF_DIR": None,
+    }
+    if str(conf.get("spark.master")).startswith("local"):
+        during["SPARK_LOCAL_IP"] = LOOPBACK  # so that a host name that resolves to nothing does no harm
+    before = {name: os.environ.get(name) for name in during}
+    os.environ.update({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
+    try:
+        _put(during)
+        yield
+    finally:
+        _put(before)
+
+
+def _put(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _launch(conf: SparkConf) -> object:
+    """Start Java with its standard error led through a filter that drops one line of noise."""
+    reading, writing = os.pipe()
+    threading.Thread(target=_pass_on, args=(reading,), name="unskew-java-stderr", daemon=True).start()
+    try:
+        return launch_gateway(conf, popen_kwargs={"stderr": writing})  # type: ignore[no-untyped-call]
+    except PySparkException as error:
+        raise SessionError("Java did not start", hint="what it printed stands above; try unskew doctor") from error
+    finally:
+        os.close(writing)
+
+
+def _pass_on(reading: int) -> None:
+    with os.fdopen(reading, "rb") as lines:
+        for line in lines:
+            if not line.startswith(NOISE):
+                os.write(2, line)
+
+
+def _adjusted(spark: SparkSession, master: str | None, wanted: Mapping[str, str]) -> SparkSession:
+    running = spark.sparkContext.master
+    if master is not None and master != running:
+        raise SessionError(
+            f"a session with master {running} is running already", where="master", got=master, hint="stop it first"
+        )
+    for name, value in wanted.items():
+        if spark.conf.get(name, None) == value:
+            continue
+        try:
+            spark.conf.set(name, value)
+        except PySparkException as error:
+            raise SessionError(
+                f"{name} cannot be changed in a running session", got=value, hint="stop the session first"
+            ) from error
     return spark
-
-
-def check_session(spark: SparkSession) -> None:
-    """Raise `SessionError` if `spark` lacks what unskew needs."""

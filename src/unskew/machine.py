@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib import metadata
 from pathlib import Path
 
 from unskew import __version__
+from unskew.packages import installed_version
 
 KEY_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas", "scipy")
 
@@ -72,11 +72,3 @@ def memory_bytes() -> int | None:
         return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     except (OSError, ValueError):  # no such group, or "max"
         return physical
-
-
-def installed_version(package: str) -> str | None:
-    """Return the installed version of `package` without importing it, None when it is missing."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
