@@ -56,13 +56,15 @@ class RoutingTable:
     version: int = 0
 
     def __post_init__(self) -> None:
-        hashes = np.array(self.explicit_hashes, np.int64)
+        hashes, owners = np.array(self.explicit_hashes, np.int64), np.array(self.explicit_channels, np.int32)
+        if hashes.shape != owners.shape:
+            raise RoutingError("explicit entries need one channel per hash", got=(len(hashes), len(owners)))
         order = np.argsort(hashes, kind="stable")
         split = {int(key): tuple(int(c) for c in self.split[key]) for key in sorted(self.split)}
         for name, value in {
             "slots": _frozen(np.array(self.slots, np.int32)),
             "explicit_hashes": _frozen(hashes[order]),
-            "explicit_channels": _frozen(np.array(self.explicit_channels, np.int32)[order]),
+            "explicit_channels": _frozen(owners[order]),
             "split": split,
         }.items():
             object.__setattr__(self, name, value)
@@ -192,11 +194,6 @@ class RoutingTable:
     def _validate(self) -> None:
         _check_size(self.channels, len(self.slots))
         _check_channels(self.slots, self.channels, "slot")
-        if len(self.explicit_hashes) != len(self.explicit_channels):
-            raise RoutingError(
-                "explicit entries need one channel per hash",
-                got=(len(self.explicit_hashes), len(self.explicit_channels)),
-            )
         repeated = np.flatnonzero(self.explicit_hashes[1:] == self.explicit_hashes[:-1])
         if len(repeated):
             raise RoutingError("a key stands twice in the explicit entries", got=int(self.explicit_hashes[repeated[0]]))
