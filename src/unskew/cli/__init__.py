@@ -17,7 +17,7 @@ import typer
 
 from unskew import __version__
 from unskew.cli.output import console, print_error
-from unskew.errors import UnskewError
+from unskew.errors import ArgumentError, UnskewError
 
 COMMANDS = {
     "demo": "unskew.cli.demo",
@@ -72,12 +72,15 @@ _register()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 when all is well, 2 after an error of the user's input."""
+    """Run the command line and exit: 0 when all is well, 2 after an error in what the user gave."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    as_json = "--json" in given
     try:
-        app(args=given, prog_name="unskew")
+        sys.exit(app(args=given, prog_name="unskew", standalone_mode=not as_json))
     except UnskewError as error:
         if "--debug" in given or os.environ.get("UNSKEW_DEBUG"):
             raise
-        print_error(error, as_json="--json" in given)
-        sys.exit(2)
+        print_error(error, as_json)
+    except typer.TyperException as error:  # a wrong option; typer prints it itself unless JSON is wanted
+        print_error(ArgumentError(error.format_message().rstrip(".")), as_json)
+    sys.exit(2)

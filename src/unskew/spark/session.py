@@ -40,8 +40,9 @@ def session(master: str | None = None, config: Mapping[str, str] | None = None) 
 
     RocksDB is the state store, with changelog checkpointing and checkpoint format 2; driver and workers run the
     interpreter that runs this; the time zone is UTC; the web interface is off; all sockets stay on this machine;
-    nothing but errors is printed, from the start on. Settings of another Spark installation (``SPARK_HOME``,
-    ``SPARK_CONF_DIR``) are ignored: whoever wants them builds a session and has `check_session` look at it.
+    nothing but errors is printed, from the start on. What the environment says of another Spark (``SPARK_HOME``,
+    ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored: whoever wants that builds a session and has `check_session`
+    look at it.
 
     A session that runs already is returned, after the settings in `config` have been applied to it. The first one
     takes a few seconds, most of them the start of Java.
@@ -119,6 +120,9 @@ def _environment(conf: SparkConf) -> Iterator[None]:
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_CONF_DIR": None,
+        "SPARK_REMOTE": None,
+        "SPARK_CONNECT_MODE": None,
+        "SPARK_CONNECT_MODE_ENABLED": None,
     }
     if str(conf.get("spark.master")).startswith("local"):
         during["SPARK_LOCAL_IP"] = LOOPBACK  # so that a host name that resolves to nothing does no harm

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from unskew import __version__
+from unskew.bench import Benchmark, Row, benchmarks
+from unskew.cli import COMMANDS, app, main
+
+runner = CliRunner()
+registered = [command.name for command in app.registered_commands]
+
+
+def run_main(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    printed = capsys.readouterr()
+    return stopped.value.code, printed.out, printed.err
+
+
+@pytest.fixture
+def example_benchmark():
+    class Example(Benchmark):
+        name = "example-of-the-tests"
+        summary = "counts to ten"
+
+        def run(self, quick):
+            return [Row("count", "unskew", 10.0 if quick else 20.0, "numbers", ratio=2.0, target=15.0)]
+
+    yield Example
+    benchmarks._members.pop("example-of-the-tests")
+
+
+def test_python_m_unskew_is_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "unskew", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"unskew {__version__}\n"
+
+
+def test_help_shows_examples_and_every_command():
+    shown = runner.invoke(app, ["--help"]).stdout
+    assert "Examples" in shown
+    assert "unskew demo" in shown
+    for name in registered:
+        assert f" {name} " in shown
+
+
+@pytest.mark.parametrize("name", registered)
+def test_every_command_has_examples_and_json(name):
+    result = runner.invoke(app, [name, "--help"], env={"COLUMNS": "120"})
+    assert result.exit_code == 0
+    assert "Examples" in result.stdout
+    assert f"unskew {name}" in result.stdout.partition("Examples")[2]
+    assert "--json" in result.stdout
+
+
+def test_commands_of_the_table_that_exist_are_registered():
+    assert {"demo", "doctor", "bench"} <= set(registered) <= set(COMMANDS)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom unskew.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'pyspark', 'numba', 'matplotlib', 'pandas', 'pyarrow', 'scipy', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_error_is_one_line_without_traceback(capsys):
+    code, out, err = run_main(capsys, "bench", "nothing-like-it")
+    assert (code, out) == (2, "")
+    assert err.startswith("ArgumentError: there is no benchmark of that name, got 'nothing-like-it'")
+    assert len(err.splitlines()) == 1
+
+
+def test_an_error_is_an_object_with_json(capsys):
+    code, out, err = run_main(capsys, "bench", "nothing-like-it", "--json")
+    assert (code, out) == (2, "")
+    error = json.loads(err)
+    assert set(error) == {"error", "what", "where", "got", "hint"}
+    assert (error["error"], error["got"]) == ("ArgumentError", "nothing-like-it")
+
+
+def test_a_wrong_option_is_an_object_with_json_too(capsys):
+    code, out, err = run_main(capsys, "bench", "--wrong", "--json")
+    assert (code, out) == (2, "")
+    assert json.loads(err)["error"] == "ArgumentError"
+    assert "--wrong" in json.loads(err)["what"]
+
+
+def test_debug_shows_the_traceback():
+    command = [sys.executable, "-m", "unskew", "bench", "nothing-like-it"]
+    for arguments, extra in ((["--debug"], {}), ([], {"UNSKEW_DEBUG": "1"})):
+        done = subprocess.run(
+            [*command[:3], *arguments, *command[3:]],
+            env={**os.environ, **extra},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "Traceback" in done.stderr
+
+
+def test_bench_lists(example_benchmark):
+    listed = json.loads(runner.invoke(app, ["bench", "--list", "--json"]).stdout)
+    assert {"name": "example-of-the-tests", "summary": "counts to ten"} in listed
+    assert "counts to ten" in runner.invoke(app, ["bench", "--list"]).stdout
+
+
+def test_bench_prints_one_object_and_writes_it(example_benchmark, tmp_path):
+    out = tmp_path / "new" / "report.json"
+    result = runner.invoke(app, ["bench", "example-of-the-tests", "--quick", "--json", "--out", str(out)])
+    printed = json.loads(result.stdout)
+    assert printed["rows"][0]["value"] == 10.0
+    assert printed["rows"][0]["met"] is False
+    assert json.loads(out.read_text()) == printed
+
+
+def test_bench_prints_a_table(example_benchmark):
+    shown = runner.invoke(app, ["bench", "example-of-the-tests"]).stdout
+    assert "20 numbers" in shown
+    assert "yes" in shown
+
+
+def test_bench_without_a_name_says_what_to_do(capsys):
+    code, _, err = run_main(capsys, "bench")
+    assert code == 2
+    assert "unskew bench --list" in err
