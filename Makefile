@@ -1,0 +1,48 @@
+# Every target sets up what it needs by itself; `make help` lists them.
+
+BIN := .venv/bin
+ARTIFACTS := artifacts
+
+# Another Spark or another Python path of the user's must not leak into ours.
+unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONNECT_MODE SPARK_ENV_LOADED
+unexport PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS HADOOP_CONF_DIR
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check test-all bench doctor lock clean
+
+help:  ## show this list
+	@echo "make demo and make test are all it takes; nothing needs to be installed first."
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup:  ## create .venv with the locked packages; at once when nothing has changed
+	@scripts/setup.sh
+
+demo: setup  ## watch skew at work on an embedded Spark (ARGS="--batches 40" passes options on)
+	@$(BIN)/unskew demo $(ARGS)
+
+test: check  ## lint, types, import directions, doctests and all tests but the long ones
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-all: check  ## everything, the long tests too
+	$(BIN)/python -m pytest $(ARGS)
+
+check: setup  ## lint, format and types only
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check --quiet src tests
+	$(BIN)/mypy
+
+bench: setup  ## measure everything, or NAME=routing alone; QUICK=1 within a minute each
+	@for name in $(or $(NAME),$$($(BIN)/python -c 'from unskew.bench import benchmarks; print(*benchmarks)')); do \
+	  $(BIN)/unskew bench $$name $(if $(QUICK),--quick) --out $(ARTIFACTS)/bench/$$name.json || exit 1; \
+	done
+
+doctor: setup  ## what is installed, and does it fit together
+	@$(BIN)/unskew doctor --spark
+
+lock: setup  ## resolve the dependencies anew into requirements/lock.txt (ARGS=--upgrade for newer ones)
+	@scripts/lock.sh $(ARGS)
+
+clean:  ## remove .venv, caches and artifacts
+	rm -rf .venv $(ARTIFACTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
