@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from unskew.errors import ArgumentError
@@ -23,11 +23,14 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     package
         The package whose modules register themselves when imported. They are imported at the first look-up,
         so that a newcomer adds a member by adding one file.
+    skip
+        Modules of the package that register nothing and are not to be imported for a look-up.
     """
 
-    def __init__(self, family: str, package: str) -> None:
+    def __init__(self, family: str, package: str, skip: Collection[str] = ()) -> None:
         self.family = family
         self._package = package
+        self._skip = skip
         self._members: dict[str, type[T]] = {}
         self._loaded = False
 
@@ -65,4 +68,5 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._loaded = True
         package = importlib.import_module(self._package)
         for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._package}.{module.name}")
+            if module.name not in self._skip:
+                importlib.import_module(f"{self._package}.{module.name}")

