@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,18 @@ class Moves:
     keys: NDArray[np.int64]
     key_sources: NDArray[np.int32]
     key_targets: NDArray[np.int32]
+
+    def only(self, slots: ArrayLike, keys: ArrayLike) -> Moves:
+        """Return the moves that two masks, one over the slots and one over the keys, select."""
+        slot, key = np.asarray(slots, bool), np.asarray(keys, bool)
+        return Moves(
+            self.slots[slot],
+            self.slot_sources[slot],
+            self.slot_targets[slot],
+            self.keys[key],
+            self.key_sources[key],
+            self.key_targets[key],
+        )
 
     def __len__(self) -> int:
         return len(self.slots) + len(self.keys)

@@ -1,0 +1,36 @@
+"""From one table to another in steps, so that a large migration spreads over several batches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unskew.routing.moves import Moves
+from unskew.routing.table import RoutingTable
+
+
+def step_towards(table: RoutingTable, target: RoutingTable, done: Moves, version: int) -> RoutingTable:
+    """Return the table in force once `done`, some of the moves from `table` to `target`, have happened.
+
+    Keys that either table lists keep an entry of their own on the way, so that a slot never carries along a key that
+    moves by itself; what is left to do is ``result.moves_to(target)``. When nothing is left the result is `target`.
+
+    Examples
+    --------
+    >>> old = RoutingTable(2, [0, 0, 1, 1])
+    >>> new = RoutingTable(2, [1, 0, 1, 1], [5], [1])
+    >>> moves = old.moves_to(new)
+    >>> halfway = step_towards(old, new, moves.only(slots=[True], keys=[False]), version=7)
+    >>> halfway.lookup([0, 5]).tolist(), [move.id for move in halfway.moves_to(new)]
+    ([1, 0], [5])
+    """
+    slots = table.slots.copy()
+    slots[done.slots] = done.slot_targets
+    listed = np.union1d(table.explicit_hashes, target.explicit_hashes)
+    owner = table.lookup(listed)
+    owner[np.searchsorted(listed, done.keys)] = done.key_targets
+    between = RoutingTable(max(table.channels, target.channels), slots, listed, owner, table.split, version)
+    if len(between.moves_to(target)):
+        return between
+    return RoutingTable(
+        target.channels, target.slots, target.explicit_hashes, target.explicit_channels, target.split, version
+    )
