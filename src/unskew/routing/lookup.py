@@ -10,16 +10,19 @@ Hashes = NDArray[np.int64]
 Channels = NDArray[np.int32]
 
 _EMPTY = np.int32(-1)
+_SMALL = 1 << 14
 
 
 class HashIndex:
-    """A read-only map from 64-bit hashes to small numbers: open addressing, at most three eighths full.
+    """A read-only map from 64-bit hashes to small numbers, by open addressing.
 
-    Hashes are spread well already, so their upper bits choose the bucket (the lower ones choose the slot).
+    At most an eighth full, so that most misses end at the first look; large maps, which leave the cache anyway, at
+    most half full. Hashes are spread well already: their upper bits choose the bucket (the lower ones, the slot).
     """
 
     def __init__(self, hashes: Hashes, values: Channels) -> None:
-        bits = max(3, int(np.ceil(np.log2(max(1, len(hashes)) * 8 / 3))))
+        sparseness = 8 if len(hashes) <= _SMALL else 2
+        bits = max(3, int(np.ceil(np.log2(max(1, len(hashes)) * sparseness))))
         self.shift = np.uint64(64 - bits)
         self.keys = np.zeros(1 << bits, np.int64)
         self.values = np.full(1 << bits, _EMPTY, np.int32)
