@@ -1,0 +1,219 @@
+"""Trials of Fang's three phases on one set of keys or records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from unskew.planners.fang.order import Column, Ids, Items, Order, Positions, _kernel_group
+from unskew.planners.fang.placement import FORCED, TABLE, TOUCHED, Board, Rows, _kernel_place
+
+SLACK = 1e-9
+"""Comparisons of loads forgive this share of the mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What one run of the three phases gave.
+
+    Parameters
+    ----------
+    cleaned
+        Keys of the table that phase I sent home, n in Fang et al.
+    placements
+        Columns item, channel, copies: what phase III placed. Everything else stayed where phase I left it.
+    loads
+        Cost per channel.
+    table_size
+        Keys away from home.
+    migration_cost
+        State of keys whose owner changes.
+    forced
+        Keys placed although no channel could take them within the tolerance.
+    """
+
+    cleaned: int
+    placements: Rows
+    loads: Column
+    table_size: int
+    migration_cost: float
+    forced: int
+
+    @property
+    def overload(self) -> float:
+        """Overload of the fullest channel over the mean, max/mean - 1."""
+        return float(self.loads.max() / self.loads.mean() - 1)
+
+
+class Balancer:
+    """Runs trials: each starts from the owners in force, sends some entries of the table home and places the rest.
+
+    What trials have in common is worked out once and lazily: members of each channel, and their orders as far as
+    some trial looked. A trial undoes its traces item by item, so it costs what it touches and not what there is.
+
+    Parameters
+    ----------
+    items
+        What is placed. `current` must be a channel that stays.
+    background
+        Cost per channel that cannot move.
+    tolerance
+        Overload allowed over the mean.
+    exponent
+        Fang's beta: the migration priority of an item is ``cost ** beta / state``.
+    twinned
+        Items away from home come in pairs: one for the copies that stay, then one, with no copies yet, for the copies
+        that a trial sends home. Needed when items stand for more than one key each.
+    """
+
+    def __init__(
+        self, items: Items, background: Column, tolerance: float, exponent: float, *, twinned: bool = False
+    ) -> None:
+        self.items, self.twinned, self._exponent = items, twinned, exponent
+        self._resident_cost, entry_cost = _kernel_loads(items, len(background))
+        self._background = background
+        self.loads = background + self._resident_cost + entry_cost
+        self.mean_load = float(self.loads.sum()) / len(background)
+        self.limit = (1 + tolerance + SLACK) * self.mean_load
+        self._taken, self._waiting = np.zeros((2, len(items.cost)), np.int32)
+        self._touched = np.empty(len(items.cost), np.int32)
+
+    @property
+    def overloaded(self) -> bool:
+        """Whether some channel holds more than the tolerance allows."""
+        return bool(self.loads.max() > self.limit)
+
+    @cached_property
+    def entries(self) -> Ids:
+        """Items away from home, in the order in which phase I sends them home: the smallest state first."""
+        away = np.flatnonzero(self.items.current != self.items.home).astype(np.int32)
+        away = away[::2] if self.twinned else away
+        return away[np.argsort(self.items.state[away], kind="stable")]
+
+    @cached_property
+    def _entry_copies(self) -> Ids:
+        return self.items.copies[self.entries]
+
+    @cached_property
+    def table_size(self) -> int:
+        """Keys away from home under the owners in force."""
+        return int(self._entry_copies.sum())
+
+    def trial(self, cleaned: int, *, by_cost: bool = False) -> Trial:
+        """Run the three phases after sending the first `cleaned` keys of the table home.
+
+        Members are taken by descending migration priority, or with `by_cost` by descending cost.
+        """
+        items, (ids, seats) = self.items, self._seat_entries(cleaned)
+        entry_cost = items.cost[ids] * items.copies[ids]
+        members = self._resident_cost + np.bincount(seats, entry_cost, len(self.loads))
+        grouped, start = _kernel_group(ids, seats, len(self.loads))
+        entries_by_cost = Order.of_groups(grouped, start)
+        board = Board(
+            items,
+            self._residents_by_cost,
+            self._residents_by_cost if by_cost else self._residents_by_priority,
+            entries_by_cost,
+            entries_by_cost if by_cost else Order.of_groups(grouped, start, self._exponent),
+            np.zeros((2, len(self.loads)), np.int64),
+            np.zeros((2, len(self.loads)), np.int64),
+            self._background + members,
+            members,
+            self._taken,
+            self._waiting,
+            self._touched,
+            np.zeros(3, np.int64),
+            np.zeros(1),
+            self.limit,
+        )
+        placements = _kernel_place(board)
+        self._taken[self._touched[: board.tally[TOUCHED]]] = 0
+        went_home = seats != items.current[ids]
+        return Trial(
+            cleaned,
+            placements,
+            board.loads,
+            self.table_size - cleaned + int(board.tally[TABLE]),
+            float(board.migration[0] + (items.state[ids] * items.copies[ids])[went_home].sum()),
+            int(board.tally[FORCED]),
+        )
+
+    def owner(self, trial: Trial) -> NDArray[np.int32]:
+        """Return the owner of every item after `trial`, where an item stands for one key."""
+        result = self.items.current.copy()
+        ids, seats = self._seat_entries(trial.cleaned)
+        result[ids] = seats
+        item, channel, _ = trial.placements
+        result[item] = channel
+        return result
+
+    def spread(self, trial: Trial) -> Rows:
+        """Return columns item, channel, copies: where all keys are after `trial`."""
+        ids, seats = self._seat_entries(trial.cleaned)
+        channel = self.items.current.copy()
+        channel[ids] = seats
+        item, _, copies = trial.placements
+        stayed = self.items.copies - np.bincount(item, copies, len(channel)).astype(np.int64)
+        stay = np.flatnonzero(stayed)
+        return np.concatenate([np.stack([stay, channel[stay], stayed[stay]]), trial.placements], axis=1)
+
+    def _seat_entries(self, cleaned: int) -> tuple[Ids, Ids]:
+        """Return the items of the table, by ascending id, and where phase I puts them."""
+        items, entries, copies = self.items, self.entries, self._entry_copies
+        home = np.clip(cleaned - (np.cumsum(copies) - copies), 0, copies).astype(np.int32)
+        if self.twinned:
+            items.copies[entries], items.copies[entries + 1] = copies - home, home
+            ids = np.concatenate([entries, entries + 1])
+            seats = np.concatenate([items.current[entries], items.home[entries]])
+        else:
+            ids, seats = entries, np.where(home > 0, items.home[entries], items.current[entries])
+        ascending = np.argsort(ids)
+        return ids[ascending], seats[ascending]
+
+    @cached_property
+    def _residents(self) -> tuple[Ids, Positions]:
+        return _kernel_residents(self.items, len(self.loads))
+
+    @cached_property
+    def _residents_by_cost(self) -> Order:
+        return Order.of_groups(*self._residents)
+
+    @cached_property
+    def _residents_by_priority(self) -> Order:
+        return Order.of_groups(*self._residents, self._exponent)
+
+
+@njit(cache=True)
+def _kernel_loads(items: Items, channels: int) -> tuple[Column, Column]:
+    """Return the cost per channel of items at home and of items away from home."""
+    at_home, away = np.zeros(channels), np.zeros(channels)
+    for x in range(len(items.cost)):
+        channel = items.current[x]
+        if channel == items.home[x]:
+            at_home[channel] += items.cost[x] * items.copies[x]
+        else:
+            away[channel] += items.cost[x] * items.copies[x]
+    return at_home, away
+
+
+@njit(cache=True)
+def _kernel_residents(items: Items, channels: int) -> tuple[Ids, Positions]:
+    """Group the items that are at home by channel, in ascending order."""
+    start = np.zeros(channels + 1, np.int64)
+    for x in range(len(items.cost)):
+        if items.current[x] == items.home[x]:
+            start[items.current[x] + 1] += 1
+    for channel in range(channels):
+        start[channel + 1] += start[channel]
+    free = start.copy()
+    grouped = np.empty(start[channels], np.int32)
+    for x in range(len(items.cost)):
+        channel = items.current[x]
+        if channel == items.home[x]:
+            grouped[free[channel]] = x
+            free[channel] += 1
+    return grouped, start
