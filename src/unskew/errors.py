@@ -62,5 +62,13 @@ class SessionError(UnskewError, RuntimeError):
     """The Spark session, or the machine under it, does not fit."""
 
 
+class CheckpointError(UnskewError, RuntimeError):
+    """A checkpoint belongs to another query, or its control log is damaged."""
+
+
+class StateError(UnskewError, RuntimeError):
+    """State was used in a way that would lose or duplicate some of it."""
+
+
 class MissingPackageError(UnskewError, ImportError):
     """An optional package is needed for what was asked."""

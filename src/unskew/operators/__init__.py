@@ -1,0 +1,20 @@
+"""Operators and the keyed columnar state that they work on."""
+
+from unskew.operators.base import Clock, Mergeable, Operator
+from unskew.operators.cache import CachePlace, LocalCache
+from unskew.operators.groups import Groups, group_rows
+from unskew.operators.state import KeyedState
+from unskew.operators.store import ChunkStore, MemoryStore
+
+__all__ = [
+    "CachePlace",
+    "ChunkStore",
+    "Clock",
+    "Groups",
+    "KeyedState",
+    "LocalCache",
+    "MemoryStore",
+    "Mergeable",
+    "Operator",
+    "group_rows",
+]
