@@ -56,7 +56,7 @@ def read_key_table(path: str | Path) -> KeyTable:
     """
     rows = _read(Path(path))
     keys, cost = (_column(rows, name, str(path)) for name in ("key", "cost"))
-    order = pc.sort_indices(keys, null_placement="at_start").to_numpy()
+    order = pc.sort_indices(keys).to_numpy()
     sorted_keys = keys.take(pa.array(order))
     _refuse_repeated(sorted_keys, order, str(path))
     costs = _numbers(cost, "cost", str(path))

@@ -87,6 +87,29 @@ class Statistics:
             keys=keys,
         )
 
+    def cost_and_state(self, hashes: NDArray[np.int64]) -> tuple[Column, Column]:
+        """Return cost and state of the given keys; 0 for those that are not tracked.
+
+        >>> Statistics.of_keys([3, 7], cost=[1.0, 5.0]).cost_and_state(np.array([7, 4]))[0].tolist()
+        [5.0, 0.0]
+        """
+        place = np.searchsorted(self.hashes, hashes)
+        known = np.append(self.hashes, 0)[place] == hashes
+        known &= place < len(self.hashes)
+        return (
+            np.where(known, np.append(self.cost, 0.0)[place], 0.0),
+            np.where(known, np.append(self.state, 0.0)[place], 0.0),
+        )
+
+    def by_slot(self, slots: int) -> tuple[Column, Column, Column]:
+        """Return tuples, cost and state of each of `slots` slots; all 0 if these statistics list every key."""
+        columns = self.slot_tuples, self.slot_cost, self.slot_state
+        if len(self.slot_tuples) == slots:
+            return columns
+        if any(column.any() for column in columns):
+            raise StatisticsError(f"statistics speak of {len(self.slot_tuples)} slots, the table has {slots}")
+        return np.zeros(slots), np.zeros(slots), np.zeros(slots)
+
     @property
     def total_tuples(self) -> float:
         """Rows of the interval."""

@@ -63,13 +63,13 @@ PLANNERS: Registry[Planner] = Registry("planner", "unskew.planners")
 class Planner(ABC):
     """Decides which channel owns which key.
 
-    Subclasses are frozen dataclasses whose fields are the parameters, carry a `name` (their word in the registry) and
-    a `summary` (one line), and answer `assign`. They are pure and deterministic: the same statistics, table and memory
-    give the same plan.
+    Subclasses are frozen dataclasses whose fields are the parameters. They carry a `name` (their word in the registry;
+    without one of their own they are not registered) and a `summary` (one line), and answer `assign`. They are pure and
+    deterministic: the same statistics, table and memory give the same plan.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
+    name: ClassVar[str] = "unnamed"
+    summary: ClassVar[str] = ""
 
     tolerance: float
     """Overload allowed over the mean, max/mean - 1."""

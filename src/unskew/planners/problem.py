@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.errors import StatisticsError
 from unskew.load.statistics import Statistics
 from unskew.routing.table import RoutingTable
 
@@ -112,10 +111,7 @@ class Problem:
             np.concatenate([column, nothing])[order]
             for column in (statistics.tuples, statistics.cost, statistics.state)
         )
-        slot_tuples, slot_cost, slot_state = (
-            _per_slot(column, len(after.slots))
-            for column in (statistics.slot_tuples, statistics.slot_cost, statistics.slot_state)
-        )
+        slot_tuples, slot_cost, slot_state = statistics.by_slot(len(after.slots))
         whole = ~np.isin(hashes, np.fromiter(before.split, np.int64, len(before.split)))
         shares_after, shares_before = _split_shares(hashes[~whole], after), _split_shares(hashes[~whole], before)
         return cls(
@@ -153,15 +149,6 @@ class Problem:
         """Return the cost per channel of the table in force."""
         placed = np.bincount(self.current, self.cost, self.channels_before)
         return np.add(self.background_cost_before, placed, dtype=np.float64)
-
-
-def _per_slot(column: Column, slots: int) -> Column:
-    """Return a remainder for every slot; statistics that list every key come with a single empty slot."""
-    if len(column) == slots:
-        return column
-    if column.any():
-        raise StatisticsError(f"statistics speak of {len(column)} slots, the table has {slots}")
-    return np.zeros(slots)
 
 
 def _per_channel(table: RoutingTable, per_slot: Column) -> Column:

@@ -34,6 +34,12 @@ class Moves:
     key_sources: NDArray[np.int32]
     key_targets: NDArray[np.int32]
 
+    @classmethod
+    def none(cls) -> Moves:
+        """Return no moves at all."""
+        few, hashes = np.empty(0, np.int32), np.empty(0, np.int64)
+        return cls(few, few, few, hashes, few, few)
+
     def only(self, slots: ArrayLike, keys: ArrayLike) -> Moves:
         """Return the moves that two masks, one over the slots and one over the keys, select."""
         slot, key = np.asarray(slots, bool), np.asarray(keys, bool)

@@ -1,0 +1,138 @@
+"""The controller: from one batch's decision and reports to the next batch's decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.load.statistics import Statistics, combine
+from unskew.planners.base import Planner
+from unskew.planners.report import Report
+from unskew.routing.moves import Moves
+from unskew.routing.steps import step_towards
+from unskew.routing.table import RoutingTable
+from unskew.spark.decision import Decision
+from unskew.spark.packing import pack
+from unskew.spark.reports import ChannelReport
+
+KeepState = Callable[[int, bytes], str]
+"""Stores moved state for a channel durably and returns its file."""
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Decides, batch after batch, from what the channels reported.
+
+    A pure function but for storing moved state: a batch that ends again with the same reports is decided alike.
+    A move takes two batches and holds no row back: the old owner extracts the state at the end of batch n, the new
+    owner installs it before the rows of batch n+1, which is also the first that is routed to it. What a channel was
+    told and did not report as done is told again.
+
+    Parameters
+    ----------
+    planner
+        Who plans.
+    interval_batches
+        Batches between two plans at least.
+    max_move_bytes
+        State that may move in one batch; a larger migration spreads over several, largest gain per byte first.
+    min_gain
+        A plan is carried out only if it makes the fullest channel lighter by this share of the mean.
+    """
+
+    planner: Planner
+    interval_batches: int = 1
+    max_move_bytes: int = 64 << 20
+    min_gain: float = 0.02
+
+    def next_decision(
+        self, last: Decision, reports: Mapping[int, ChannelReport], keep: KeepState
+    ) -> tuple[Decision, Report | None]:
+        """Return the decision for the batch after `last`, and the report of a plan if one was made."""
+        waiting = _not_installed(last, reports)
+        done = _done(last.extract, reports)
+        for channel, state in _parcels(done, reports).items():
+            waiting[channel] = (*waiting.get(channel, ()), keep(channel, pack(state)))
+        decision = Decision(
+            batch_id=last.batch_id + 1,
+            table=last.table,
+            target=last.target,
+            install=waiting,
+            batches_since_plan=last.batches_since_plan + 1,
+            memory=last.memory,
+        )
+        statistics = combine([report.statistics for report in reports.values()])
+        if last.target is not None:
+            return self._continue(decision, last.target, done, statistics), None
+        if waiting or decision.batches_since_plan < self.interval_batches:
+            return decision, None
+        return self._plan(decision, statistics)
+
+    def _continue(self, decision: Decision, target: RoutingTable, done: Moves, statistics: Statistics) -> Decision:
+        table = decision.table
+        if len(done):
+            table = step_towards(table, target, done, table.version + 1)
+        left = table.moves_to(target)
+        if not len(left):
+            return replace(decision, table=table, target=None)
+        return replace(decision, table=table, extract=self._portion(left, statistics, len(table.slots)))
+
+    def _plan(self, decision: Decision, statistics: Statistics) -> tuple[Decision, Report | None]:
+        if statistics.total_cost <= 0:
+            return decision, None
+        plan = self.planner.plan(statistics, decision.table, memory=decision.memory)
+        decision = replace(decision, batches_since_plan=0, memory=plan.memory)
+        gain = plan.report.imbalance_before - plan.report.imbalance_after
+        if not len(plan.moves) or gain < self.min_gain:
+            return decision, plan.report
+        extract = self._portion(plan.moves, statistics, len(plan.table.slots))
+        return replace(decision, target=plan.table, extract=extract), plan.report
+
+    def _portion(self, moves: Moves, statistics: Statistics, slots: int) -> Moves:
+        """Return the moves with the largest gain per byte that fit into one batch, one at the least."""
+        key_cost, key_bytes = statistics.cost_and_state(moves.keys)
+        _, slot_cost, slot_bytes = statistics.by_slot(slots)
+        size = np.concatenate([slot_bytes[moves.slots], key_bytes])
+        gain = np.concatenate([slot_cost[moves.slots], key_cost])
+        order = np.argsort(-gain / np.maximum(size, 1.0), kind="stable")
+        fits = np.cumsum(size[order]) <= self.max_move_bytes
+        fits[:1] = True
+        chosen = np.zeros(len(size), bool)
+        chosen[order[fits]] = True
+        return moves.only(chosen[: len(moves.slots)], chosen[len(moves.slots) :])
+
+
+def _not_installed(last: Decision, reports: Mapping[int, ChannelReport]) -> dict[int, tuple[str, ...]]:
+    """Return the files that their channels have not reported as installed."""
+    left = {
+        channel: tuple(f for f in files if channel not in reports or f not in reports[channel].installed)
+        for channel, files in last.install.items()
+    }
+    return {channel: files for channel, files in left.items() if files}
+
+
+def _done(extract: Moves, reports: Mapping[int, ChannelReport]) -> Moves:
+    """Return the moves whose old owner has extracted."""
+    slots, keys = (
+        [s in reports and t in reports[s].extracted for s, t in zip(sources.tolist(), targets.tolist(), strict=True)]
+        for sources, targets in (
+            (extract.slot_sources, extract.slot_targets),
+            (extract.key_sources, extract.key_targets),
+        )
+    )
+    return extract.only(slots, keys)
+
+
+def _parcels(done: Moves, reports: Mapping[int, ChannelReport]) -> dict[int, pa.Table]:
+    """Return the extracted state by the channel it goes to; channels that get nothing are left out."""
+    routes = {*zip(done.slot_sources.tolist(), done.slot_targets.tolist(), strict=True)}
+    routes |= {*zip(done.key_sources.tolist(), done.key_targets.tolist(), strict=True)}
+    parcels: dict[int, list[pa.Table]] = {}
+    for source, target in sorted(routes):
+        state = reports[source].extracted[target]
+        if state.num_rows:
+            parcels.setdefault(target, []).append(state)
+    return {target: pa.concat_tables(states) for target, states in parcels.items()}

@@ -1,0 +1,114 @@
+"""What is decided for one batch before it starts: how to route, what to extract, what to install."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.errors import FormatError
+from unskew.planners.memory import Memory
+from unskew.routing.moves import Moves
+from unskew.routing.storage import table_from_bytes, table_to_bytes
+from unskew.routing.table import RoutingTable
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The decision for one batch.
+
+    Parameters
+    ----------
+    batch_id
+        The batch it is for.
+    table
+        How this batch is routed.
+    target
+        Where a migration in progress leads; None when there is none.
+    extract
+        What leaves its channel at the end of this batch.
+    install
+        Per channel, the files with state that enters before this batch's rows.
+    batches_since_plan
+        Batches since the last plan was made, so that intervals survive a restart.
+    memory
+        The planner's memory.
+
+    Examples
+    --------
+    >>> decision = Decision(3, RoutingTable.initial(2), install={1: ("moved/3.1.ab",)})
+    >>> Decision.from_json(decision.to_json()).install
+    {1: ('moved/3.1.ab',)}
+    """
+
+    batch_id: int
+    table: RoutingTable
+    target: RoutingTable | None = None
+    extract: Moves = field(default_factory=Moves.none)
+    install: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    batches_since_plan: int = 0
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def listed_keys(self) -> NDArray[np.int64]:
+        """Keys that do not travel with their slot, because this table or the target has an entry for them."""
+        if self.target is None:
+            return self.table.explicit_hashes
+        return np.union1d(self.table.explicit_hashes, self.target.explicit_hashes)
+
+    def for_tasks(self) -> str:
+        """Return as text what routers and channels need to know; travels with every task."""
+        return replace(self, memory=Memory()).to_json()
+
+    def to_json(self) -> str:
+        """Return the decision as text."""
+        return json.dumps(
+            {
+                "batch_id": self.batch_id,
+                "table": _encode(table_to_bytes(self.table)),
+                "target": None if self.target is None else _encode(table_to_bytes(self.target)),
+                "extract": {name: _encode(column.tobytes()) for name, column in vars(self.extract).items()},
+                "install": {str(channel): files for channel, files in self.install.items()},
+                "batches_since_plan": self.batches_since_plan,
+                "memory": _encode(self.memory.to_bytes()),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Decision:
+        """Read what `to_json` wrote; raises `FormatError` if it is something else."""
+        try:
+            entry = json.loads(text)
+            columns = {
+                name: np.frombuffer(_decode(entry["extract"][name]), column.dtype)
+                for name, column in vars(Moves.none()).items()
+            }
+            return cls(
+                batch_id=entry["batch_id"],
+                table=_table(entry["table"]),
+                target=None if entry["target"] is None else _table(entry["target"]),
+                extract=Moves(**columns),
+                install={int(channel): tuple(files) for channel, files in entry["install"].items()},
+                batches_since_plan=entry["batches_since_plan"],
+                memory=Memory.from_bytes(_decode(entry["memory"])),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"this is not a decision: {error}") from error
+
+
+@lru_cache(maxsize=16)
+def _table(encoded: str) -> RoutingTable:
+    return table_from_bytes(_decode(encoded))
+
+
+def _encode(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text)

@@ -1,0 +1,136 @@
+"""The router: sends every row of a partition to the channel that owns its key, packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+from numpy.typing import NDArray
+
+from unskew.hashing import xxhash64
+from unskew.spark.packing import pack
+from unskew.spark.task import current_decision, task_context
+
+HASH_COLUMN = "__unskew_hash"
+ROUTED_SCHEMA = "label int, source int, sequence int, blob binary"
+ROUTED_ARROW = pa.schema(
+    [("label", pa.int32()), ("source", pa.int32()), ("sequence", pa.int32()), ("blob", pa.binary())]
+)
+
+ROWS_PACKED_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Router:
+    """A function for ``mapInArrow``: record batches in, one row per channel and pack out.
+
+    The output is a function of the batch's decision and the partition's contents, bytes included: Spark may run the
+    task again. Where the order of a partition's rows is not fixed (a shuffle lies upstream) `canonical` puts them into
+    an order of their own first, which holds the whole partition in memory; else packs of `ROWS_PACKED_AT_ONCE` rows.
+
+    The task of the first partition also sends every channel a tick, a row without a blob, so that all of them are
+    called in every batch that has rows.
+
+    Parameters
+    ----------
+    query
+        Name under which decisions are found.
+    key
+        The key's columns.
+    labels
+        The group label of each channel.
+    canonical
+        Whether to sort the rows first.
+    """
+
+    query: str
+    key: tuple[str, ...]
+    labels: tuple[int, ...]
+    canonical: bool = False
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Route one partition."""
+        table = current_decision(self.query).table
+        source = task_context().partitionId()
+        if source == 0:
+            yield self._rows(range(table.channels), source, -1, [None] * table.channels)
+        for sequence, rows in enumerate(self._packs(batches)):
+            keyed = with_hashes(rows, self.key)
+            hashes = keyed.column(HASH_COLUMN).combine_chunks().to_numpy()
+            order, starts = _kernel_order_by_channel(table.lookup(hashes), table.channels)
+            sorted_rows = keyed.take(pa.array(order))
+            present = np.flatnonzero(np.diff(starts)).tolist()
+            blobs = [pack(sorted_rows.slice(starts[c], starts[c + 1] - starts[c]).combine_chunks()) for c in present]
+            yield self._rows(present, source, sequence, blobs)
+
+    def _packs(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Cut the partition into packs at places that depend on its rows alone."""
+        if self.canonical:
+            everything = [batch for batch in batches if batch.num_rows]
+            if everything:
+                yield canonical_order(pa.Table.from_batches(everything))
+            return
+        held: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in batches:
+            taken = 0
+            while taken < batch.num_rows:
+                part = batch.slice(taken, ROWS_PACKED_AT_ONCE - rows)
+                held.append(part)
+                taken, rows = taken + part.num_rows, rows + part.num_rows
+                if rows == ROWS_PACKED_AT_ONCE:
+                    yield pa.Table.from_batches(held)
+                    held, rows = [], 0
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def _rows(
+        self, channels: Sequence[int], source: int, sequence: int, blobs: Sequence[bytes | None]
+    ) -> pa.RecordBatch:
+        columns = [[self.labels[c] for c in channels], [source] * len(blobs), [sequence] * len(blobs), blobs]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, ROUTED_ARROW, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_ARROW)
+
+
+def with_hashes(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Return rows with the hash of their key as a last column, float keys made alike where Spark calls them equal."""
+    for name in key:
+        if pa.types.is_floating(rows.schema.field(name).type):
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(name), _normal_floats(rows.column(name)))
+    hashes = xxhash64([rows.column(name) for name in key], names=list(key))
+    return rows.append_column(HASH_COLUMN, pa.array(hashes))
+
+
+def canonical_order(rows: pa.Table) -> pa.Table:
+    """Return rows in an order that depends on their contents alone; equal rows are interchangeable."""
+    hashes = pa.array(xxhash64(rows.columns, names=rows.column_names))
+    return rows.take(pc.sort_indices(hashes)) if rows.num_columns else rows
+
+
+def _normal_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Turn -0.0 into 0.0 and every NaN into the same one, as Spark does with grouping keys."""
+    zero, nan = (pa.scalar(value, column.type) for value in (0.0, float("nan")))
+    column = pc.if_else(pc.equal(column, zero), zero, column)
+    return pc.if_else(pc.is_nan(column), nan, column)
+
+
+@njit(cache=True)
+def _kernel_order_by_channel(channels: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a stable order by channel and where each channel starts in it (a counting sort)."""
+    starts = np.zeros(count + 1, np.int64)
+    for channel in channels:
+        starts[channel + 1] += 1
+    for channel in range(count):
+        starts[channel + 1] += starts[channel]
+    place = starts[:-1].copy()
+    order = np.empty(len(channels), np.int64)
+    for row in range(len(channels)):
+        channel = channels[row]
+        order[place[channel]] = row
+        place[channel] += 1
+    return order, starts

@@ -1,0 +1,133 @@
+"""The protocol of moves without Spark: channels are dictionaries, and some of them are not called in some batches."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unskew.load import Statistics
+from unskew.planners import Assignment, Memory, Planner, Problem, planner
+from unskew.routing import RoutingTable
+from unskew.spark.controller import Controller
+from unskew.spark.decision import Decision
+from unskew.spark.packing import unpack
+from unskew.spark.reports import ChannelReport
+
+CHANNELS, SLOTS = 4, 16
+
+
+@dataclass(frozen=True)
+class RandomMoves(Planner):
+    """Moves keys and slots at random; what it draws next is in its memory."""
+
+    tolerance: float = 0.0
+    seed: int = 0
+
+    def slots(self, table: RoutingTable, channels: int) -> np.ndarray:
+        rng = np.random.default_rng((self.seed, table.version))
+        return np.where(rng.random(SLOTS) < 0.2, rng.integers(0, channels, SLOTS), table.slots).astype(np.int32)
+
+    def assign(self, problem: Problem, memory: Memory) -> Assignment:
+        drawn = int(memory.values.get("drawn", 0))
+        rng = np.random.default_rng((self.seed, drawn, 1))
+        stay = rng.random(len(problem.hashes)) < 0.5
+        owner = np.where(stay, problem.current, rng.integers(0, problem.channels, len(problem.hashes)))
+        return Assignment(owner.astype(np.int32), memory=Memory({"drawn": drawn + 1}))
+
+
+@dataclass
+class Channel:
+    number: int
+    counts: Counter = field(default_factory=Counter)
+
+    def run(self, decision: Decision, rows: list[int], files: dict[str, bytes]) -> ChannelReport:
+        for file in decision.install.get(self.number, ()):
+            for row in unpack(files[file]).to_pylist():
+                assert row["key"] not in self.counts, "state arrives before the rows"
+                self.counts[row["key"]] = row["count"]
+        self.counts.update(rows)
+        extract, listed = decision.extract, set(decision.listed_keys.tolist())
+        extracted = {}
+        for target in range(CHANNELS):
+            slots = extract.slots[(extract.slot_sources == self.number) & (extract.slot_targets == target)].tolist()
+            keys = extract.keys[(extract.key_sources == self.number) & (extract.key_targets == target)].tolist()
+            if slots or keys:
+                leaving = [k for k in self.counts if k in keys or (k % SLOTS in slots and k not in listed)]
+                columns = {"key": leaving, "count": [self.counts.pop(k) for k in leaving]}
+                schema = pa.schema([("key", pa.int64()), ("count", pa.int64())])
+                extracted[target] = pa.table(columns, schema=schema)
+        seen = Counter(rows)
+        statistics = Statistics.of_keys(list(seen), list(seen.values()))
+        return ChannelReport(self.number, statistics, decision.install.get(self.number, ()), extracted)
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32), st.sampled_from([1, 30, 10**9]))
+def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_bytes: int) -> None:
+    rng = np.random.default_rng(seed)
+    controller = Controller(RandomMoves(seed=seed), max_move_bytes=max_move_bytes, min_gain=-np.inf)
+    channels = [Channel(c) for c in range(CHANNELS)]
+    files: dict[str, bytes] = {}
+
+    def keep(channel: int, state: bytes) -> str:
+        files[f"{channel}.{len(files)}"] = state
+        return f"{channel}.{len(files) - 1}"
+
+    decision, truth, tables = Decision(0, RoutingTable.initial(CHANNELS, SLOTS)), Counter(), set()
+    for batch in range(30):
+        rows = rng.integers(-20, 20, rng.integers(0, 12))
+        truth.update(rows.tolist())
+        owner = decision.table.lookup(rows)
+        ticks = rng.random() < 0.5
+        reports = {}
+        for channel in channels:
+            mine = rows[owner == channel.number].tolist()
+            if mine or ticks:
+                report = channel.run(Decision.from_json(decision.for_tasks()), mine, files)
+                reports[channel.number] = ChannelReport.from_bytes(report.to_bytes())
+        tables.add(decision.table.version)
+        decision, _ = controller.next_decision(Decision.from_json(decision.to_json()), reports, keep)
+        assert decision.batch_id == batch + 1
+    in_flight = {f: row for fs in decision.install.values() for f in fs for row in [unpack(files[f]).to_pylist()]}
+    total = sum((c.counts for c in channels), Counter())
+    total.update({row["key"]: row["count"] for rows in in_flight.values() for row in rows})
+    assert total == truth
+    assert len(tables) > 1, "something moved"
+
+
+def test_a_balanced_stream_is_left_alone() -> None:
+    table = RoutingTable.initial(CHANNELS, SLOTS)
+    reports = {
+        c: ChannelReport(c, Statistics([], [], [], [], *(np.where(table.slots == c, 1.0, 0.0) for _ in range(3))))
+        for c in range(CHANNELS)
+    }
+    controller = Controller(planner("mixed", tolerance=0.05))
+    decision, _ = controller.next_decision(Decision(4, table), reports, keep=pytest.fail)
+    assert decision.target is None
+    assert decision.table == table
+
+
+def test_an_interval_of_several_batches_is_waited_for() -> None:
+    hot = Statistics.of_keys([1, 2, 3], [10.0, 10.0, 10.0])
+    table = RoutingTable.initial(CHANNELS, SLOTS).with_explicit([1, 2, 3], [0, 0, 0])
+    controller, decision = Controller(planner("mixed"), interval_batches=3), Decision(0, table)
+    planned = []
+    for _ in range(6):
+        decision, report = controller.next_decision(decision, {0: ChannelReport(0, hot)}, keep=pytest.fail)
+        planned.append(report is not None)
+        decision = Decision(decision.batch_id, table, batches_since_plan=decision.batches_since_plan)
+    assert planned == [False, False, True, False, False, True]
+
+
+def test_a_large_migration_spreads_over_batches_cheapest_gain_first() -> None:
+    statistics = Statistics([1, 2, 3], [1, 1, 1], cost=[10, 30, 20], state=[100, 100, 100])
+    old = RoutingTable.initial(2, SLOTS).with_explicit([1, 2, 3], [0, 0, 0])
+    new = old.with_explicit([1, 2, 3], [1, 1, 1])
+    moved = Controller(planner("mixed"), max_move_bytes=200)._portion(old.moves_to(new), statistics, SLOTS)
+    assert sorted(moved.keys.tolist()) == [2, 3]
+    one = Controller(planner("mixed"), max_move_bytes=1)._portion(old.moves_to(new), statistics, SLOTS)
+    assert one.keys.tolist() == [2], "one move at least"
