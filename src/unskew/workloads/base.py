@@ -42,6 +42,11 @@ class Workload(ABC):
         if name:
             WORKLOADS.add(name, cls)
 
+    @classmethod
+    def summary(cls) -> str:
+        """Return what it is, in one line."""
+        return (cls.__doc__ or "").partition("\n")[0].replace("``", "")
+
     @property
     @abstractmethod
     def seed(self) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from unskew.errors import ArgumentError
 from unskew.workloads.power_law import HEAD, PowerLaw, power_sum
@@ -55,7 +55,7 @@ def fit(messages: int, distinct_keys: int, top_share: float) -> Fit:
     low, high = math.log(distinct_keys), math.log(distinct_keys) + math.log(1e4)
     if missing(high) < 0:
         raise ArgumentError("no Zipf law has these figures", got=figures, hint="give fewer keys or a smaller top share")
-    universe = round(math.exp(brentq(missing, low, high, xtol=1e-7)))
+    universe = round(math.exp(_root(missing, low, high, tolerance=1e-7)))
     return Fit(universe, solve_exponent(universe, top_share))
 
 
@@ -65,8 +65,7 @@ def solve_exponent(universe: int, top_share: float) -> float:
     def excess(exponent: float) -> float:
         return 1 / power_sum(exponent, universe) - top_share
 
-    exponent: float = brentq(excess, 0.0, MOST_EXPONENT, xtol=1e-9)
-    return exponent
+    return _root(excess, 0.0, MOST_EXPONENT, tolerance=1e-9)
 
 
 def expected_distinct(law: PowerLaw, messages: int) -> float:
@@ -81,6 +80,12 @@ def expected_distinct(law: PowerLaw, messages: int) -> float:
         seen = _chance_seen(places**-law.exponent / law.total, messages)
         found += float(np.dot(NODE_WEIGHTS, seen * places) * (high - low) / 2)
     return found
+
+
+def _root(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    from scipy.optimize import brentq  # noqa: PLC0415  (slow to import, and few workloads need a fit)
+
+    return float(brentq(function, low, high, xtol=tolerance))
 
 
 def _chance_seen(probabilities: NDArray[np.float64], messages: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from unskew.errors import ArgumentError
-from unskew.workloads.base import WORKLOADS, Drift, Workload
+from unskew.workloads.base import WORKLOADS, Drift, Seeded, Workload
 
 
 def workload(name: str, /, **options: Any) -> Workload:
@@ -50,6 +50,24 @@ def workload(name: str, /, **options: Any) -> Workload:
     return kind(base=workload(base, **others), **_parameters(kind, own))
 
 
+def options_of(kind: type[Workload]) -> dict[str, Any]:
+    """Return the options of a kind of workload with their defaults, its own before those that all have.
+
+    Examples
+    --------
+    >>> options_of(WORKLOADS["zipf"])
+    {'exponent': 1.0, 'keys': 100000, 'seed': 0, 'interval_seconds': 10.0}
+    >>> options_of(WORKLOADS["hot-key"])
+    {'share': 0.2, 'every_intervals': 20, 'lasts_intervals': 10, 'base': 'zipf'}
+    """
+    inherited = Drift if issubclass(kind, Drift) else Seeded
+    common = {field.name for field in dataclasses.fields(inherited)}
+    fields = sorted(dataclasses.fields(kind), key=lambda field: field.name in common)  # type: ignore[arg-type]
+    return {
+        field.metadata.get("option", field.name): "zipf" if field.name == "base" else field.default for field in fields
+    }
+
+
 def _parameters(kind: type[Workload], options: Mapping[str, Any]) -> dict[str, Any]:
     types = _parameter_types(kind)
     where = f"workload {kind.name!r}"
@@ -57,7 +75,7 @@ def _parameters(kind: type[Workload], options: Mapping[str, Any]) -> dict[str, A
     for option, value in options.items():
         _refuse_unknown(option, list(types), where)
         field, kind_of_value = types[_plain(option)]
-        parameters[field] = _converted(value, kind_of_value, f"option {field!r} of {where}")
+        parameters[field] = _converted(value, kind_of_value, f"option {option!r} of {where}")
     return parameters
 
 

@@ -20,7 +20,7 @@ from unskew.workloads.options import whole_number, workload
 from unskew.workloads.span import Span
 
 MOST_ROWS_PER_ARROW_BATCH = 100_000
-OPTIONS = ("workload", "rowsPerBatch", "batches", "partitions", "firstInterval")
+OPTIONS = {name.lower(): name for name in ("workload", "rowsPerBatch", "batches", "partitions", "firstInterval")}
 
 
 def register(spark: SparkSession) -> None:
@@ -63,7 +63,7 @@ class Reading:
         for option in rest:
             near = difflib.get_close_matches(option, OPTIONS, n=1, cutoff=0.8)
             if near:
-                hint = f"did you mean {near[0]!r}"
+                hint = f"did you mean {OPTIONS[near[0]]!r}"
                 raise ArgumentError(f"there is no option {option!r}", where="the source 'unskew'", hint=hint)
         return cls(workload(name, **rest), rows, first, last, partitions)
 
