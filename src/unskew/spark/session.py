@@ -93,6 +93,7 @@ def _configuration(master: str, wanted: Mapping[str, str]) -> SparkConf:
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+        "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning:pyspark.worker",  # PySpark's own use of pandas
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}

@@ -1,0 +1,53 @@
+"""What the demonstration runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unskew.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A drifting Zipf stream and the stateful count that it goes through.
+
+    Parameters
+    ----------
+    batches
+        The demonstration ends after so many.
+    rows
+        Rows per batch.
+    channels
+        State partitions, one core each: this machine plays that many.
+    keys, exponent, seed
+        The Zipf law. Chosen such that the hottest key alone has about what a balanced channel would have.
+    batches_per_shift, shift
+        After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
+        a channel is luck: of all shifts this one has average luck.
+    most_seconds
+        The demonstration also ends, after the first batch at the earliest, when so much time is up.
+    microseconds_per_row
+        What a row costs the operator. It is spent waiting, as for a remote service, so that two cores can play eight.
+
+    Examples
+    --------
+    >>> Settings(channels=0)
+    Traceback (most recent call last):
+    unskew.errors.ArgumentError: channels must be above 0, got 0.
+    """
+
+    batches: int = 16
+    rows: int = 20_000
+    channels: int = 8
+    keys: int = 500
+    exponent: float = 1.0
+    seed: int = 0
+    batches_per_shift: int = 4
+    shift: int = 93
+    most_seconds: float = 75.0
+    microseconds_per_row: float = 400.0
+
+    def __post_init__(self) -> None:
+        for name in ("batches", "rows", "channels", "keys", "batches_per_shift"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(f"{name} must be above 0", got=getattr(self, name))
