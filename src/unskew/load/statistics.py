@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -136,7 +137,7 @@ def combine(reports: list[Statistics]) -> Statistics:
         return Statistics.of_keys([], [])
     hashes, where = np.unique(np.concatenate([r.hashes for r in reports]), return_inverse=True)
     added = {
-        name: np.bincount(where, np.concatenate([getattr(r, name) for r in reports]), len(hashes)).astype(np.float64)
+        name: add_up(np.concatenate([getattr(r, name) for r in reports]), where, len(hashes))
         for name in ("tuples", "cost", "state")
     }
     slots = max(len(r.slot_tuples) for r in reports)
@@ -153,6 +154,15 @@ def combine(reports: list[Statistics]) -> Statistics:
     repeated = len(where) - len(hashes)
     distinct = sum(r.distinct_keys for r in reports) - repeated
     return Statistics(hashes, distinct_keys=distinct, keys=keys, **added, **remainder)
+
+
+def add_up(values: NDArray[Any], by: NDArray[Any], count: int) -> Column:
+    """Return the sum of `values` for each of `count` groups; ``by[i]`` is the group of ``values[i]``.
+
+    >>> add_up(np.array([1.0, 2.0, 4.0]), by=np.array([0, 1, 0]), count=3).tolist()
+    [5.0, 2.0, 0.0]
+    """
+    return np.bincount(by, values, count).astype(np.float64, copy=False)
 
 
 def checked_column(values: object, length: int, name: str) -> Column:

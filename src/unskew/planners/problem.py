@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.load.statistics import Statistics
+from unskew.load.statistics import Statistics, add_up
 from unskew.routing.table import RoutingTable
 
 Column = NDArray[np.float64]
@@ -143,16 +143,15 @@ class Problem:
 
     def loads(self, owner: Channels) -> Column:
         """Return the cost per channel if `owner` owns the listed keys."""
-        return np.add(self.background_cost, np.bincount(owner, self.cost, self.channels), dtype=np.float64)
+        return self.background_cost + add_up(self.cost, owner, self.channels)
 
     def loads_before(self) -> Column:
         """Return the cost per channel of the table in force."""
-        placed = np.bincount(self.current, self.cost, self.channels_before)
-        return np.add(self.background_cost_before, placed, dtype=np.float64)
+        return self.background_cost_before + add_up(self.cost, self.current, self.channels_before)
 
 
 def _per_channel(table: RoutingTable, per_slot: Column) -> Column:
-    return np.bincount(table.slots, per_slot, table.channels).astype(np.float64)
+    return add_up(per_slot, table.slots, table.channels)
 
 
 def _split_shares(hashes: NDArray[np.int64], table: RoutingTable) -> NDArray[np.float64]:
