@@ -26,6 +26,15 @@ def test_bursts_end() -> None:
         assert raised.size == 1
 
 
+def test_bursts_last_between_one_interval_and_the_most() -> None:
+    stock = Stock(bursts=1, lasts_intervals=4, key_count=100_000)
+    calm = workload("zipf", exponent=0.6, keys=100_000).probabilities()
+    assert calm is not None
+    raised = [int((stock.probabilities(day) > calm * 1.0001).sum()) for day in range(10, 60)]
+    assert {1, 4} <= set(raised) <= {1, 2, 3, 4}
+    assert np.mean(raised) == pytest.approx(2.5, abs=0.5)  # lengths 1 to 4 are equally likely
+
+
 def test_without_bursts_it_is_zipf() -> None:
     assert Stock(bursts=0).probabilities(5) == pytest.approx(workload("zipf", exponent=0.6, keys=1036).probabilities())
 
