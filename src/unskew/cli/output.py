@@ -80,13 +80,13 @@ def bars(
     """
     target = mean if mean is not None else (sum(values) / len(values) if len(values) else 0.0)
     largest = max(values, default=0) or 1
+    beside = notes if notes is not None else [f"{value:,.6g}" for value in values]
     table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right", style="bold")
+    table.add_column(justify="right", style="bold", no_wrap=True, min_width=max(map(len, labels), default=0))
     table.add_column(width=width)
-    table.add_column(justify="right")
-    for index, (label, value) in enumerate(zip(labels, values, strict=True)):
+    table.add_column(justify="right", no_wrap=True, min_width=max(map(len, beside), default=0))
+    for label, value, note in zip(labels, values, beside, strict=True):
         colour = "red" if value > target * (1 + tolerance) else "green"
-        note = notes[index] if notes is not None else f"{value:,.6g}"
         table.add_row(escape(label), Bar(largest, 0, value, width=width, color=colour), escape(note))
     return table
 

@@ -31,8 +31,10 @@ def running(settings: Settings) -> Iterator[Iterator[Batch]]:
     """Run the query and give its batches as they end; leaving stops the query, and the session if it is ours."""
     ours = not is_running()
     spark = session(f"local[{settings.channels},4]" if ours else None)
-    if threading.current_thread() is threading.main_thread():
+    if ours and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's own would cancel all jobs, with an outcry
+    partitions_before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", str(settings.channels))
     try:
         with tempfile.TemporaryDirectory(prefix="unskew-demo-", ignore_cleanup_errors=True) as checkpoint:
             sink = Sink(settings.channels)
@@ -42,6 +44,7 @@ def running(settings: Settings) -> Iterator[Iterator[Batch]]:
             finally:
                 _stop(spark, query, sink)
     finally:
+        spark.conf.set("spark.sql.shuffle.partitions", partitions_before)
         if ours:
             spark.stop()
 
@@ -76,7 +79,6 @@ class Sink:
 
 
 def _start(spark: SparkSession, settings: Settings, sink: Sink, checkpoint: str) -> StreamingQuery:
-    spark.conf.set("spark.sql.shuffle.partitions", str(settings.channels))
     count = costly_count(settings.microseconds_per_row / 1e6)
     return (
         events(spark, settings)

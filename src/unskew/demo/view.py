@@ -16,6 +16,7 @@ from unskew.cli.output import bars
 from unskew.demo.batch import Batch, Summary
 from unskew.demo.settings import Settings
 
+STARTING = "starting Spark and its Python workers: twenty seconds or so ..."
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -37,7 +38,7 @@ class LiveView:
 
     def __init__(self, console: Console, settings: Settings) -> None:
         self._settings = settings
-        waiting = Spinner("dots", text=" starting Spark: ten seconds or so ...")
+        waiting = Spinner("dots", text=f" {STARTING}")
         self._live = Live(waiting, console=console, refresh_per_second=8, transient=False)
 
     def __enter__(self) -> LiveView:
@@ -59,7 +60,7 @@ class PlainView:
         self._console, self._settings = console, settings
 
     def __enter__(self) -> PlainView:
-        self._console.print("starting Spark: ten seconds or so ...")
+        self._console.print(STARTING)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -107,7 +108,7 @@ def picture(batches: Sequence[Batch], settings: Settings) -> RenderableType:
         [f"channel {channel}" for channel in range(len(batch.channel_rows))],
         batch.channel_rows,
         notes=[f"{rows:,}" for rows in batch.channel_rows],
-        width=36,
+        width=24,
     )
     keys = Table.grid(padding=(0, 2))
     for key in batch.hot_keys:
@@ -130,8 +131,8 @@ def picture(batches: Sequence[Batch], settings: Settings) -> RenderableType:
         Group(above, Text(), below),
         title=f"[bold]Spark's own hash partitioning[/]  batch {batch.number + 1} of {settings.batches}",
         subtitle="[dim]Ctrl-C ends it[/]",
-        padding=(1, 2),
-        width=86,
+        padding=(1, 1),
+        expand=False,
     )
 
 
