@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -65,19 +66,24 @@ class ControlLog:
                 if int(name.split(".")[0]) < batch_id - ENTRIES_KEPT:
                     self._files.delete(self._path(f"{folder}/{name}"))
 
-    def identify(self, identity: dict[str, Any]) -> None:
-        """Remember what query this checkpoint belongs to, or refuse a query that is another one."""
-        if self.write("query", json.dumps(identity, sort_keys=True).encode()):
-            return
+    def identify(self, identity: Mapping[str, Any]) -> str:
+        """Return the name of this checkpoint's query; refuse a query that is another one.
+
+        At the first start the identity is written down, with a name that no other query has.
+        """
+        entry = {**identity, "name": uuid.uuid4().hex}
+        if self.write("query", json.dumps(entry, sort_keys=True).encode()):
+            return str(entry["name"])
         known = json.loads(self.read("query"))
-        for name in sorted({*known, *identity}):
-            if known.get(name) != identity.get(name):
+        for part, value in identity.items():
+            if known.get(part) != value:
                 raise CheckpointError(
-                    f"this checkpoint was written with {name} = {known.get(name)!r}",
+                    f"this checkpoint was written with {part} = {known.get(part)!r}",
                     where=self.checkpoint,
-                    got=identity.get(name),
-                    hint=f"use the same {name}, or start with a new checkpointLocation",
+                    got=value,
+                    hint=f"use the same {part}, or start with a new checkpointLocation",
                 )
+        return str(known["name"])
 
     def last_batches(self) -> tuple[int, int]:
         """Return the last batch that Spark planned and the last that it committed, -1 where there is none."""

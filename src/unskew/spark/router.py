@@ -12,10 +12,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from unskew.hashing import xxhash64
+from unskew.operators import Operator, group_rows
 from unskew.spark.packing import pack
 from unskew.spark.task import current_decision, task_context
 
 HASH_COLUMN = "__unskew_hash"
+COUNT_COLUMN = "__unskew_count"
 ROUTED_SCHEMA = "label int, source int, sequence int, blob binary"
 ROUTED_ARROW = pa.schema(
     [("label", pa.int32()), ("source", pa.int32()), ("sequence", pa.int32()), ("blob", pa.binary())]
@@ -39,8 +41,8 @@ class Router:
     ----------
     query
         Name under which decisions are found.
-    key
-        The key's columns.
+    operator
+        Who works on the rows; it may combine them before they travel.
     labels
         The group label of each channel.
     canonical
@@ -48,7 +50,7 @@ class Router:
     """
 
     query: str
-    key: tuple[str, ...]
+    operator: Operator
     labels: tuple[int, ...]
     canonical: bool = False
 
@@ -59,10 +61,10 @@ class Router:
         if source == 0:
             yield self._rows(range(table.channels), source, -1, [None] * table.channels)
         for sequence, rows in enumerate(self._packs(batches)):
-            keyed = with_hashes(rows, self.key)
-            hashes = keyed.column(HASH_COLUMN).combine_chunks().to_numpy()
+            routed = prepare(rows, self.operator)
+            hashes = routed.column(HASH_COLUMN).to_numpy()
             order, starts = _kernel_order_by_channel(table.lookup(hashes), table.channels)
-            sorted_rows = keyed.take(pa.array(order))
+            sorted_rows = routed.take(pa.array(order))
             present = np.flatnonzero(np.diff(starts)).tolist()
             blobs = [pack(sorted_rows.slice(starts[c], starts[c + 1] - starts[c]).combine_chunks()) for c in present]
             yield self._rows(present, source, sequence, blobs)
@@ -96,14 +98,20 @@ class Router:
         return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_ARROW)
 
 
-def with_hashes(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return rows with the hash of their key as a last column, float keys made alike where Spark calls them equal."""
+def prepare(rows: pa.Table, operator: Operator) -> pa.Table:
+    """Return rows with the hash of their key; where the operator can, one combined row per key and how many it was."""
+    key = list(operator.key)
     for name in key:
         if pa.types.is_floating(rows.schema.field(name).type):
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, rows.schema.field(name), _normal_floats(rows.column(name)))
-    hashes = xxhash64([rows.column(name) for name in key], names=list(key))
-    return rows.append_column(HASH_COLUMN, pa.array(hashes))
+    hashes = xxhash64([rows.column(name) for name in key], names=key)
+    if not operator.mergeable:
+        return rows.append_column(HASH_COLUMN, pa.array(hashes))
+    groups = group_rows(rows, hashes, key)
+    combined, _ = operator.combine(rows, groups)
+    combined = combined.append_column(HASH_COLUMN, pa.array(groups.hashes))
+    return combined.append_column(COUNT_COLUMN, pa.array(groups.counts))
 
 
 def canonical_order(rows: pa.Table) -> pa.Table:

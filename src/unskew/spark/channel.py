@@ -1,0 +1,167 @@
+"""A channel: one group of Spark's, all keys of the channel inside."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
+
+from unskew.load.statistics import add_up
+from unskew.operators import Clock, KeyedState, Operator
+from unskew.spark.cache import executor_cache
+from unskew.spark.decision import Decision
+from unskew.spark.files import read_entry
+from unskew.spark.measure import channel_statistics
+from unskew.spark.packing import pack, unpack
+from unskew.spark.reports import ChannelReport
+from unskew.spark.router import COUNT_COLUMN, HASH_COLUMN
+from unskew.spark.store import SparkStore
+from unskew.spark.task import current_decision
+
+OUTPUT_SCHEMA = "kind string, channel int, payload binary"
+ROWS, REPORT = "rows", "report"
+
+ROWS_PER_PAYLOAD = 1 << 18
+
+
+@dataclass(frozen=True)
+class ChannelSettings:
+    """What every channel of a query knows.
+
+    Parameters
+    ----------
+    query
+        Name under which decisions are found.
+    operator
+        What runs inside, bound to its input.
+    labels
+        The group label of each channel.
+    slots
+        Slots of the routing table.
+    tracked_keys
+        Keys that a channel reports one by one, at most; the rest is reported by slot. None: all that had rows.
+    cache_bytes
+        Budget of the executor's cache of state.
+    """
+
+    query: str
+    operator: Operator
+    labels: tuple[int, ...]
+    slots: int
+    tracked_keys: int | None
+    cache_bytes: int
+
+
+class ChannelProcessor(StatefulProcessor):
+    """Runs the operator on a channel's rows and keeps its state; carries out what was decided for the batch.
+
+    Called once per batch, with all rows of the channel: installs state that moved here, lets the operator work,
+    extracts what leaves, reports. Rows of one key come in the order of their source partitions. A batch's rows of
+    one channel are held in memory.
+    """
+
+    def __init__(self, settings: ChannelSettings) -> None:
+        self.settings = settings
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Find the state of the group; called by Spark."""
+        self._store = SparkStore(handle)
+
+    def close(self) -> None:
+        """Do nothing; called by Spark."""
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Work on one batch; called by Spark."""
+        settings, decision = self.settings, current_decision(self.settings.query)
+        channel = settings.labels.index(int(key[0]))
+        table = self._rows(rows)
+        cache = executor_cache(settings.cache_bytes).place(settings.query, channel)
+        operator = settings.operator
+        with KeyedState.open(
+            self._store,
+            operator.key_schema,
+            operator.value_schema,
+            slots=settings.slots,
+            deadline=operator.deadline,
+            cache=cache,
+        ) as state:
+            output, report = self._work(state, channel, table, decision, _clock(decision, timerValues))
+            state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
+        payloads = [(ROWS, pack(output.slice(at, ROWS_PER_PAYLOAD))) for at in _parts(output.num_rows)]
+        payloads.append((REPORT, report.to_bytes()))
+        kinds, blobs = zip(*payloads, strict=True)
+        yield pd.DataFrame({"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs})
+
+    def _rows(self, rows: Iterator[pd.DataFrame]) -> pa.Table:
+        """Return the batch's rows of this channel, in the order of source partition and sequence."""
+        packs = pd.concat(list(rows)).dropna(subset=["blob"]).sort_values(["source", "sequence"])
+        operator = self.settings.operator
+        schema = operator.combined_schema.append(pa.field(HASH_COLUMN, pa.int64()))
+        if operator.mergeable:
+            schema = schema.append(pa.field(COUNT_COLUMN, pa.int64()))
+        tables = [unpack(blob).cast(schema) for blob in packs["blob"]]
+        return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
+
+    def _work(
+        self, state: KeyedState, channel: int, table: pa.Table, decision: Decision, clock: Clock
+    ) -> tuple[pa.Table, ChannelReport]:
+        operator = self.settings.operator
+        files = decision.install.get(channel, ())
+        for file in files:
+            state.install(unpack(read_entry(file)).cast(state.row_schema))
+        rows = table.select(operator.combined_schema.names)
+        groups = state.group(rows, table.column(HASH_COLUMN).to_numpy())
+        tuples = groups.counts.astype(np.float64)
+        if operator.mergeable:
+            tuples = add_up(table.column(COUNT_COLUMN).to_numpy(), groups.group_of_row, len(groups))
+        started = time.perf_counter()
+        output = pa.concat_tables(
+            [operator.update(state, groups, rows, clock), operator.expire(state, clock)]
+        ).combine_chunks()
+        seconds = time.perf_counter() - started
+        statistics = channel_statistics(state, groups, tuples, decision.table, self.settings.tracked_keys)
+        report = ChannelReport(
+            channel=channel,
+            statistics=statistics,
+            installed=files,
+            extracted=_extract(state, channel, decision),
+            rows=int(tuples.sum()),
+            seconds=seconds,
+            state_rows=state.rows,
+            state_bytes=state.bytes,
+        )
+        return output, report
+
+
+def _extract(state: KeyedState, channel: int, decision: Decision) -> dict[int, pa.Table]:
+    moves = decision.extract
+    keys_here, slots_here = moves.key_sources == channel, moves.slot_sources == channel
+    targets = np.union1d(moves.key_targets[keys_here], moves.slot_targets[slots_here])
+    return {
+        int(target): state.extract(
+            hashes=moves.keys[keys_here & (moves.key_targets == target)],
+            slots=moves.slots[slots_here & (moves.slot_targets == target)],
+            keep=decision.listed_keys,
+        )
+        for target in targets
+    }
+
+
+def _clock(decision: Decision, timers: TimerValues) -> Clock:
+    return Clock(decision.batch_id, timers.getCurrentProcessingTimeInMs())
+
+
+def _parts(rows: int) -> range:
+    return range(0, rows, ROWS_PER_PAYLOAD)

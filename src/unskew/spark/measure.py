@@ -1,0 +1,64 @@
+"""What a channel measures about its keys and slots in a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unskew.load.statistics import Statistics, add_up
+from unskew.operators import Groups, KeyedState
+from unskew.routing.lookup import slot_of
+from unskew.routing.table import RoutingTable
+
+
+def channel_statistics(
+    state: KeyedState,
+    groups: Groups,
+    tuples: NDArray[np.float64],
+    table: RoutingTable,
+    tracked_keys: int | None,
+) -> Statistics:
+    """Return the load of a batch: the heaviest keys one by one, the rest by slot.
+
+    At most `tracked_keys` keys are listed (about 50 bytes each, and the key's text), those with most rows; keys with
+    an explicit entry are listed in any case. Two keys that share a hash are one entry. The cost of a key is its rows.
+    """
+    hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
+    rows = add_up(tuples, entry, len(hashes))
+    held = add_up(state.sizes(groups), entry, len(hashes))
+    listed = np.isin(hashes, table.explicit_hashes)
+    if tracked_keys is None or len(hashes) <= tracked_keys:
+        listed[:] = True
+    else:
+        listed[np.argpartition(-rows, tracked_keys)[:tracked_keys]] = True
+    slots = len(state.slot_rows)
+    slot, rest = slot_of(hashes, slots), ~listed
+    slot_rows = add_up(rows[rest], slot[rest], slots)
+    slot_state = state.slot_bytes - add_up(held[listed], slot[listed], slots)
+    return Statistics(
+        hashes[listed],
+        tuples=rows[listed],
+        cost=rows[listed],
+        state=held[listed],
+        slot_tuples=slot_rows,
+        slot_cost=slot_rows,
+        slot_state=np.maximum(slot_state, 0),
+        distinct_keys=state.rows,
+        keys=key_text(groups.keys.take(pa.array(first[listed]))),
+    )
+
+
+def key_text(keys: pa.Table) -> pa.Array:
+    """Return keys as people read them: ``ada``, or ``ada, 3`` for several columns."""
+    texts = [_text(column.combine_chunks()) for column in keys.columns]
+    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, ", ", null_handling="replace")
+
+
+def _text(column: pa.Array) -> pa.Array:
+    try:
+        text = column.cast(pa.string())
+    except pa.ArrowException:  # nested keys and bytes that are no text
+        text = pa.array([str(value.as_py()) for value in column], pa.string())
+    return pc.fill_null(text, "null")

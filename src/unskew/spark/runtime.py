@@ -1,0 +1,127 @@
+"""The driver's side of a running query: materialise a batch once, serve the sink, decide about the next batch."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from unskew.errors import CheckpointError
+from unskew.planners.report import Report
+from unskew.routing.moves import Moves
+from unskew.spark.channel import REPORT, ROWS
+from unskew.spark.control_log import ControlLog
+from unskew.spark.controller import Controller
+from unskew.spark.decision import Decision
+from unskew.spark.packing import unpack
+from unskew.spark.reports import ChannelReport
+from unskew.spark.sinks import Sink
+from unskew.spark.task import DECISION_PROPERTY
+
+HISTORY = 1000
+
+
+class Runtime:
+    """Runs inside ``foreachBatch``, on the stream's own thread.
+
+    What is believed is what the committed attempt produced: the batch's whole output is materialised once, the
+    channels' reports are taken out of it, then the user's sink sees the rest, as often as it likes.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        log: ControlLog,
+        controller: Controller,
+        sink: Sink,
+        output_schema: StructType,
+        first: Decision,
+    ) -> None:
+        self._spark, self._name, self._log, self._controller = spark, name, log, controller
+        self._sink, self._output_schema = sink, output_schema
+        self._lock = threading.Lock()
+        self._reports: Mapping[int, ChannelReport] = {}
+        self._plans: deque[tuple[int, Report]] = deque(maxlen=HISTORY)
+        self._moves: deque[tuple[int, Moves]] = deque(maxlen=HISTORY)
+        self.decision = first
+
+    def announce(self, decision: Decision) -> None:
+        """Tell the tasks of a batch what was decided for it; binds the calling thread and those it starts."""
+        context = self._spark.sparkContext
+        context.setLocalProperty(f"{DECISION_PROPERTY}.{self._name}.{decision.batch_id}", decision.for_tasks())
+
+    def withdraw(self, batch_id: int) -> None:
+        """Take back what was announced for a batch."""
+        nothing: Any = None
+        self._spark.sparkContext.setLocalProperty(f"{DECISION_PROPERTY}.{self._name}.{batch_id}", nothing)
+
+    def on_batch(self, output: DataFrame, batch_id: int) -> None:
+        """Take in a batch's output; called by Spark."""
+        batch = output.localCheckpoint(eager=True)
+        try:
+            reports = [
+                ChannelReport.from_bytes(bytes(row.payload))
+                for row in batch.where(batch.kind == REPORT).select("payload").collect()
+            ]
+            rows = batch.where(batch.kind == ROWS).select("payload").mapInArrow(_unpack_rows, self._output_schema)
+            self._sink(rows, batch_id)
+            self._decide(batch_id, {report.channel: report for report in reports})
+        finally:
+            _release(batch)
+
+    def _decide(self, batch_id: int, reports: Mapping[int, ChannelReport]) -> None:
+        last = self.decision if self.decision.batch_id == batch_id else self._log.read_decision(batch_id)
+        if last is None:
+            raise CheckpointError(
+                f"there is no decision for batch {batch_id}", where=self._log.root, hint="restore the checkpoint"
+            )
+        decision, plan = self._controller.next_decision(
+            last, reports, lambda channel, state: self._log.write_moved(batch_id + 1, channel, state)
+        )
+        self._log.write_decision(decision)
+        self._log.forget_before(batch_id)
+        self.announce(decision)
+        self.withdraw(batch_id - 1)
+        with self._lock:
+            self.decision, self._reports = decision, reports
+            if plan is not None:
+                self._plans.append((batch_id, plan))
+            if len(decision.extract):
+                self._moves.append((decision.batch_id, decision.extract))
+
+    @property
+    def reports(self) -> Mapping[int, ChannelReport]:
+        """The channels' reports of the last batch."""
+        with self._lock:
+            return dict(self._reports)
+
+    @property
+    def plans(self) -> list[tuple[int, Report]]:
+        """The last plans, each with the batch after which it was made."""
+        with self._lock:
+            return list(self._plans)
+
+    @property
+    def moves(self) -> list[tuple[int, Moves]]:
+        """The last moves, each with the batch at whose end the state leaves."""
+        with self._lock:
+            return list(self._moves)
+
+
+def _unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column("payload"):
+            yield from unpack(blob.as_buffer()).to_batches()
+
+
+def _release(batch: DataFrame) -> None:
+    """Give back the memory of a materialised batch without waiting for the garbage collector."""
+    plan: Any = batch._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() == "LogicalRDD":
+        plan.rdd().unpersist(False)

@@ -1,0 +1,65 @@
+"""One balanced stage of a stream: which rows, by which key, through which operator, balanced how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from unskew.operators import Operator
+from unskew.spark.controller import Controller
+from unskew.spark.writer import BalancedWriter
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A stream with an operator behind a router; `writeStream` starts it.
+
+    Parameters
+    ----------
+    events
+        The rows.
+    operator
+        What runs per key, bound to the rows' schema.
+    output_schema
+        What the operator returns, in Spark's words.
+    channels, max_channels
+        Channels used at first, and state partitions there are.
+    slots
+        Slots of the routing table.
+    controller
+        Who decides.
+    tracked_keys
+        Keys that each channel reports one by one, at most.
+    cache_bytes
+        Budget of each executor's cache of state.
+    shuffled
+        Whether the order of the rows within a partition is not fixed.
+    """
+
+    events: DataFrame
+    operator: Operator
+    output_schema: StructType
+    channels: int
+    max_channels: int
+    slots: int
+    controller: Controller
+    tracked_keys: int | None
+    cache_bytes: int
+    shuffled: bool
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must not change between two starts from one checkpoint."""
+        return {
+            "key": list(self.operator.key),
+            "operator": repr(self.operator),
+            "max_channels": self.max_channels,
+            "slots": self.slots,
+        }
+
+    @property
+    def writeStream(self) -> BalancedWriter:  # noqa: N802
+        """Say how to write the stream, then start it; has the methods of Spark's own `DataStreamWriter`."""
+        return BalancedWriter(self)

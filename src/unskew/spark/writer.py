@@ -1,0 +1,169 @@
+"""``writeStream`` of a balanced stream: the methods of Spark's `DataStreamWriter`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.sql import DataFrame
+
+from unskew.errors import ArgumentError, CheckpointError
+from unskew.routing.table import RoutingTable
+from unskew.spark.channel import OUTPUT_SCHEMA, ChannelProcessor, ChannelSettings
+from unskew.spark.check import REQUIRED, check_session
+from unskew.spark.control_log import ControlLog
+from unskew.spark.decision import Decision
+from unskew.spark.labels import channel_labels
+from unskew.spark.query import BalancedQuery
+from unskew.spark.router import ROUTED_SCHEMA, Router
+from unskew.spark.runtime import Runtime
+from unskew.spark.sinks import Sink, make_sink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from unskew.spark.stage import Stage
+
+
+class BalancedWriter:
+    """Collects how a balanced stream is written, then starts it.
+
+    Examples
+    --------
+    ``balanced.writeStream.option("checkpointLocation", path).foreachBatch(write).start()``
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._mode = "update"
+        self._options: dict[str, str] = {}
+        self._trigger: dict[str, Any] = {}
+        self._format: str | None = None
+        self._function: Sink | None = None
+        self._name: str | None = None
+
+    def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803
+        """Set the output mode: ``update`` or ``append``, as the operator allows."""
+        self._mode = outputMode
+        return self
+
+    def option(self, key: str, value: Any) -> Self:
+        """Set an option of the sink, or ``checkpointLocation``."""
+        self._options[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        return self
+
+    def options(self, **options: Any) -> Self:
+        """Set several options."""
+        for key, value in options.items():
+            self.option(key, value)
+        return self
+
+    def trigger(self, **trigger: Any) -> Self:
+        """Set the trigger: ``processingTime="5 seconds"``, ``once=True`` or ``availableNow=True``."""
+        if "continuous" in trigger or "realTime" in trigger:
+            raise ArgumentError(
+                "balanced streams run in micro-batches", got=trigger, hint="use processingTime or availableNow"
+            )
+        self._trigger = trigger
+        return self
+
+    def format(self, source: str) -> Self:
+        """Write in a format by name; see `unskew.spark.sinks.make_sink`."""
+        self._format = source
+        return self
+
+    def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> Self:  # noqa: N802
+        """Call ``func(rows, batch_id)`` for every batch. It may read the rows once, several times or not at all."""
+        self._function = func
+        return self
+
+    def queryName(self, queryName: str) -> Self:  # noqa: N802, N803
+        """Name the query."""
+        self._name = queryName
+        return self
+
+    def start(self, path: str | None = None) -> BalancedQuery:
+        """Start the query, or continue it from its checkpoint."""
+        if path is not None:
+            self.option("path", path)
+        stage, spark = self._stage, self._stage.events.sparkSession
+        sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), self._name)
+        log = ControlLog(spark, self._checkpoint())
+        name = log.identify(stage.identity())
+        first = self._first_decision(log)
+        runtime = Runtime(spark, name, log, stage.controller, sink, stage.output_schema, first)
+        labels = channel_labels(stage.max_channels)
+        settings = ChannelSettings(name, stage.operator, labels, stage.slots, stage.tracked_keys, stage.cache_bytes)
+        routed = stage.events.mapInArrow(Router(name, stage.operator, labels, stage.shuffled), ROUTED_SCHEMA)
+        channels = routed.groupBy("label").transformWithStateInPandas(
+            ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", "None"
+        )
+        writer = channels.writeStream.outputMode("update").option("checkpointLocation", log.checkpoint)
+        if self._trigger:
+            writer = writer.trigger(**self._trigger)
+        if self._name:
+            writer = writer.queryName(self._name)
+        with self._settings_of_the_query(len(labels)):
+            check_session(spark)
+            runtime.announce(first)
+            try:
+                return BalancedQuery(writer.foreachBatch(runtime.on_batch).start(), runtime)
+            finally:
+                runtime.withdraw(first.batch_id)
+
+    def _checkpoint(self) -> str:
+        spark = self._stage.events.sparkSession
+        given = self._options.get("checkpointLocation") or spark.conf.get(
+            "spark.sql.streaming.checkpointLocation", None
+        )
+        jvm: Any = spark.sparkContext._jvm
+        session: Any = spark._jsparkSession
+        path = jvm.org.apache.hadoop.fs.Path(given or tempfile.mkdtemp(prefix="unskew-"))
+        filesystem = path.getFileSystem(session.sessionState().newHadoopConf())
+        return str(filesystem.makeQualified(path).toUri().toString())
+
+    def _sink_options(self) -> dict[str, str]:
+        return {key: value for key, value in self._options.items() if key != "checkpointLocation"}
+
+    def _first_decision(self, log: ControlLog) -> Decision:
+        """Return the decision for the first batch to run: a new one, or the last one again if it was not committed."""
+        planned, committed = log.last_batches()
+        if planned < 0:
+            first = log.read_decision(0)
+            if first is None:
+                first = Decision(0, RoutingTable.initial(self._stage.channels, self._stage.slots))
+                log.write_decision(first)
+            return first
+        needed = planned if planned > committed else planned + 1
+        decision = log.read_decision(needed)
+        if decision is None:
+            raise CheckpointError(
+                f"the control log has no decision for batch {needed}",
+                where=log.root,
+                hint="this checkpoint was not written by a balanced query, or entries were removed; restore it or "
+                "start with a new checkpointLocation",
+            )
+        return decision
+
+    @contextmanager
+    def _settings_of_the_query(self, partitions: int) -> Iterator[None]:
+        """Set what the query needs while it starts: it keeps a copy of the session's settings."""
+        conf = self._stage.events.sparkSession.conf
+        wanted = {
+            "spark.sql.shuffle.partitions": str(partitions),
+            "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+            **REQUIRED,
+        }
+        before = {name: conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, old in before.items():
+                if old is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, old)
