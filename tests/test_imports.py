@@ -1,0 +1,124 @@
+"""Imports point one way. Read from the source, so that imports inside functions count too."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unskew
+
+SOURCE = Path(unskew.__file__).parent
+
+CORE = {
+    "errors",
+    "registry",
+    "kernel_cache",
+    "hashing",
+    "routing",
+    "sketches",
+    "load",
+    "planners",
+    "splitters",
+    "operators",
+}
+HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
+ABOVE = {"spark", "kafka", "simulation", "experiments", "workloads", "bench", "demo", "doctor", "cli"}
+USERS_OF_PYSPARK = ("unskew.spark", "unskew.workloads.spark_source", "unskew.demo", "unskew.experiments")
+
+
+def module_name(path: Path) -> str:
+    parts = ("unskew", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the full names of everything that a file imports, anywhere in it."""
+    package = module_name(path).split(".")
+    return imports_in(path.read_text(encoding="utf-8"), package if path.name == "__init__.py" else package[:-1])
+
+
+def imports_in(text: str, package: list[str]) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            found |= {f"{origin}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            found |= {part.value for part in node.args if isinstance(part, ast.Constant)}
+    return found
+
+
+def part(name: str) -> str | None:
+    """Return the folder or file below ``unskew`` that a name belongs to."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "unskew" and len(parts) > 1 else None
+
+
+FILES = sorted(SOURCE.rglob("*.py"))
+MODULES = {module_name(path): path for path in FILES}
+
+
+def test_every_part_has_its_place():
+    parts = {part(name) for name in MODULES} - {None, "__main__"}
+    assert parts <= CORE | HELPERS | ABOVE, "say in this file which way the imports of the new part point"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part(name) in CORE])
+def test_the_core_imports_nothing_above_it(name):
+    above = {found for found in imports_of(MODULES[name]) if part(found) in ABOVE}
+    assert above == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part(name) in HELPERS])
+def test_helpers_import_neither_core_nor_anything_above(name):
+    wrong = {found for found in imports_of(MODULES[name]) if part(found) in (CORE - {"errors"}) | ABOVE}
+    assert wrong == set()
+
+
+def test_pyspark_is_imported_where_it_may():
+    users = {
+        name for name, path in MODULES.items() if any(found.split(".")[0] == "pyspark" for found in imports_of(path))
+    }
+    assert "unskew.spark.session" in users
+    strangers = {name for name in users if not f"{name}.".startswith(tuple(f"{user}." for user in USERS_OF_PYSPARK))}
+    assert strangers == set()
+
+
+def test_nothing_imports_the_tests():
+    wrong = {
+        name for name, path in MODULES.items() if any(found.split(".")[0] == "tests" for found in imports_of(path))
+    }
+    assert wrong == set()
+
+
+def test_importing_unskew_starts_neither_pyspark_nor_matplotlib():
+    code = "import sys, unskew; print(sorted({'pyspark', 'matplotlib'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_reader_of_imports_sees_all_kinds():
+    text = """
+def lazily():
+    import pyspark.sql
+    from unskew.spark import session
+    from unskew import demo
+    from ..bench import harness
+    from . import base
+    importlib.import_module("unskew.cli")
+"""
+    assert imports_in(text, ["unskew", "load"]) == {
+        "pyspark.sql",
+        "unskew.spark.session",
+        "unskew.demo",
+        "unskew.bench.harness",
+        "unskew.load.base",
+        "unskew.cli",
+    }
