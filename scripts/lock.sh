@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Resolve pyproject.toml anew into requirements/lock.txt: exact versions with hashes, for every platform, no address.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "${BASH_SOURCE[0]%/*}/.."
 
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT

@@ -4,7 +4,7 @@
 # Does nothing, at once, when nothing has changed since it last succeeded. Interrupted, it starts over where needed.
 # PYTHON=/path/to/python chooses the interpreter.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "${BASH_SOURCE[0]%/*}/.."
 
 venv=.venv
 stamp=$venv/.unskew-ready
