@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from tests.planners.fang.reference import Plain, random_problem
+
 from unskew.planners import Memory, Planner, Problem
 from unskew.planners.fang import Llfd, MinMig, MinTable, Mixed, MixedBf, Simple
 

@@ -1,4 +1,4 @@
-"""The running example of the paper's Fig. 4, worked by hand for every variant: keys k1..k6 are 0..5, d1 and d2 are 0 and 1."""
+"""The running example of the paper's Fig. 4 for every variant: keys k1..k6 are 0..5, d1 and d2 are 0 and 1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def moved(owner):
 
 
 def balancer(exponent=1.5):
-    items = Items(PROBLEM.cost, PROBLEM.state, PROBLEM.current, PROBLEM.home, np.ones(6, np.int32))
+    items = Items.of(PROBLEM.cost, PROBLEM.state, PROBLEM.current, PROBLEM.home)
     return Balancer(items, np.zeros(2), 0.0, exponent)
 
 

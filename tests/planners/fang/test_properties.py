@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.planners.fang.reference import Plain, random_problem
+
 from unskew.planners import Memory, Planner, Problem
 from unskew.planners.fang import Llfd, MinMig, MinTable, Mixed, MixedBf, Simple
 from unskew.planners.fang.balance import Balancer
@@ -47,7 +47,7 @@ def test_every_key_has_one_owner_and_load_is_conserved(problem, tolerance, cap):
 @settings(max_examples=100, deadline=None)
 @given(problem=problems(), cleaned=st.integers(0, 40), by_cost=st.booleans())
 def test_a_trial_counts_what_it_does(problem, cleaned, by_cost):
-    items = Items(problem.cost, problem.state, problem.current, problem.home, np.ones(len(problem.cost), np.int32))
+    items = Items.of(problem.cost, problem.state, problem.current, problem.home)
     balancer = Balancer(items, np.zeros(problem.channels), 0.05, 1.5)
     if balancer.mean_load == 0:
         return

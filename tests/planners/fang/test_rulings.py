@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-
 from tests.planners.fang.reference import Plain, random_problem
+
 from unskew.planners import Memory, Problem
 from unskew.planners.fang import Llfd, MinMig, MinTable, Mixed, MixedBf, Simple
 from unskew.planners.fang.order import _kernel_priority

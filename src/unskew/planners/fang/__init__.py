@@ -7,6 +7,7 @@ from unskew.planners.fang.min_mig import MinMig
 from unskew.planners.fang.min_table import MinTable
 from unskew.planners.fang.mixed import Mixed
 from unskew.planners.fang.mixed_bf import MixedBf
+from unskew.planners.fang.records import Records
 from unskew.planners.fang.simple import Simple
 
-__all__ = ["Llfd", "MinMig", "MinTable", "Mixed", "MixedBf", "Simple"]
+__all__ = ["Llfd", "MinMig", "MinTable", "Mixed", "MixedBf", "Records", "Simple"]

@@ -34,6 +34,8 @@ class Trial:
         State of keys whose owner changes.
     forced
         Keys placed although no channel could take them within the tolerance.
+    by_cost
+        Whether keys were ranked by cost, and not by migration priority.
     """
 
     cleaned: int
@@ -42,6 +44,7 @@ class Trial:
     table_size: int
     migration_cost: float
     forced: int
+    by_cost: bool = False
 
     @property
     def overload(self) -> float:
@@ -108,19 +111,16 @@ class Balancer:
 
         Members are taken by descending migration priority, or with `by_cost` by descending cost.
         """
-        items, (ids, seats) = self.items, self._seat_entries(cleaned)
-        entry_cost = items.cost[ids] * items.copies[ids]
-        members = self._resident_cost + np.bincount(seats, entry_cost, len(self.loads))
-        grouped, start = _kernel_group(ids, seats, len(self.loads))
-        entries_by_cost = Order.of_groups(grouped, start)
+        items, channels, (ids, seats) = self.items, len(self.loads), self._seat_entries(cleaned)
+        members = self._resident_cost + np.bincount(seats, items.cost[ids] * items.copies[ids], channels)
+        grouped = _kernel_group(ids, seats, channels)
+        by_rank = self._by_cost if by_cost else self._by_priority
+        for order in (self._by_cost, by_rank):
+            order.put(channels, *grouped, len(self._residents[0]))
         board = Board(
             items,
-            self._residents_by_cost,
-            self._residents_by_cost if by_cost else self._residents_by_priority,
-            entries_by_cost,
-            entries_by_cost if by_cost else Order.of_groups(grouped, start, self._exponent),
-            np.zeros((2, len(self.loads)), np.int64),
-            np.zeros((2, len(self.loads)), np.int64),
+            self._by_cost,
+            by_rank,
             self._background + members,
             members,
             self._taken,
@@ -140,6 +140,7 @@ class Balancer:
             self.table_size - cleaned + int(board.tally[TABLE]),
             float(board.migration[0] + (items.state[ids] * items.copies[ids])[went_home].sum()),
             int(board.tally[FORCED]),
+            by_cost,
         )
 
     def owner(self, trial: Trial) -> NDArray[np.int32]:
@@ -179,12 +180,18 @@ class Balancer:
         return _kernel_residents(self.items, len(self.loads))
 
     @cached_property
-    def _residents_by_cost(self) -> Order:
-        return Order.of_groups(*self._residents)
+    def _by_cost(self) -> Order:
+        return self._order(np.nan)
 
     @cached_property
-    def _residents_by_priority(self) -> Order:
-        return Order.of_groups(*self._residents, self._exponent)
+    def _by_priority(self) -> Order:
+        return self._order(self._exponent)
+
+    def _order(self, exponent: float) -> Order:
+        """Return an order of the residents, with room for the entries."""
+        order = Order.of_size(len(self.items.cost), 2 * len(self.loads), exponent)
+        order.put(0, *self._residents, 0)
+        return order
 
 
 @njit(cache=True)

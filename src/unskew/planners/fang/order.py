@@ -1,23 +1,27 @@
-"""The items of each channel in descending order, sorted only as far as somebody looks."""
+"""The members of each channel in descending order, sorted only as far as somebody looks."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Array = NDArray[Any]
 Ids = NDArray[np.int32]
 Column = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
+START, END, READY, DEPTH, PIVOTS = 0, 1, 2, 3, 4
+"""Columns of an order's marks; the stack of pivots takes the rest."""
+
+_ROOM = 64
 _SMALL = 24
-_PIVOTS = 64
 
 
 class Items(NamedTuple):
-    """What is placed: keys, or records that each stand for several keys alike."""
+    """What is placed: keys, or records that each stand for several keys."""
 
     cost: Column
     state: Column
@@ -25,63 +29,122 @@ class Items(NamedTuple):
     home: Ids
     copies: Ids
 
+    @classmethod
+    def of(cls, cost: Array, state: Array, current: Array, home: Array, copies: Array | None = None) -> Items:
+        """Return the columns in the one form for which the kernels are compiled; one copy of each unless told."""
+        if copies is None:
+            copies = np.ones(len(cost), np.int32)
+        columns, kinds = (cost, state, current, home, copies), (np.float64, np.float64, np.int32, np.int32, np.int32)
+        return cls(*(np.require(c, kind, ["C", "W"]) for c, kind in zip(columns, kinds, strict=True)))
+
 
 class Order(NamedTuple):
-    """Items grouped by channel; within a channel by descending value, ties by ascending id.
+    """Items grouped into segments; within a segment by descending value, ties by ascending id.
 
-    A channel's values are filled in when it is first looked at, and its items are put into place by incremental
-    quicksort: looking at the first m of n costs O(n + m log m) in all, whatever the looks in between.
+    The values of a segment are filled in when it is first looked at, and its items are put into place by incremental
+    quicksort: looking at the first m of n costs O(n + m log m) in all, however the looks are spread.
 
     Parameters
     ----------
     ids, values
-        Items and what they are ordered by; channel c has ``start[c]:start[c + 1]``.
-    ready
-        Per channel, how many leading items are in their final place; -1 before the values are filled in.
-    pivots, depth
-        Per channel, the stack of positions that are in place already, the nearest on top.
+        Items, and what they are ordered by.
+    marks
+        Per segment: where it starts and ends, how many leading items are in their final place (-1 before the values
+        are filled in), and a stack of positions that are in place already, the nearest on top.
     exponent
         Values are ``cost ** exponent / state``; if it is NaN, the cost alone.
     """
 
     ids: Ids
     values: Column
-    start: Positions
-    ready: Positions
-    pivots: Positions
-    depth: Positions
+    marks: Positions
     exponent: float
 
     @classmethod
-    def of_groups(cls, ids: Ids, start: Positions, exponent: float = np.nan) -> Order:
-        """Return the order, not yet looked at, of items that are grouped already."""
-        channels = len(start) - 1
-        return cls(
-            ids.copy(),
-            np.empty(len(ids)),
-            start,
-            np.full(channels, -1, np.int64),
-            np.empty((channels, _PIVOTS), np.int64),
-            np.zeros(channels, np.int64),
-            float(exponent),
-        )
+    def of_size(cls, items: int, segments: int, exponent: float) -> Order:
+        """Return an order with room for that many items in empty segments."""
+        marks = np.zeros((segments, PIVOTS + _ROOM), np.int64)
+        return cls(np.empty(items, np.int32), np.empty(items), marks, float(exponent))
+
+    def put(self, first_segment: int, grouped: Ids, start: Positions, offset: int) -> None:
+        """Lay out consecutive segments, from `offset` on; segment i holds ``grouped[start[i]:start[i + 1]]``."""
+        self.ids[offset : offset + len(grouped)] = grouped
+        rows = self.marks[first_segment : first_segment + len(start) - 1]
+        rows[:, START], rows[:, END] = offset + start[:-1], offset + start[1:]
+        rows[:, READY], rows[:, DEPTH] = -1, 0
+
+
+def priorities(cost: Column, state: Column, exponent: float) -> Column:
+    """Return the migration priority of each item, Fang's gamma.
+
+    Examples
+    --------
+    >>> priorities(np.array([4.0, 1.0, 0.0]), np.array([2.0, 0.0, 0.0]), 1.5).tolist()
+    [4.0, inf, 0.0]
+    """
+    return _kernel_priorities(cost, state, float(exponent))
 
 
 @njit(cache=True)
-def _kernel_group(ids: Ids, channel_of: NDArray[np.int32], channels: int) -> tuple[Ids, Positions]:
-    """Group `ids` by ``channel_of`` (one entry per id), keeping their order within a channel."""
-    start = np.zeros(channels + 1, np.int64)
-    for channel in channel_of:
-        start[channel + 1] += 1
-    for channel in range(channels):
-        start[channel + 1] += start[channel]
+def _kernel_group(ids: Ids, segment_of: Ids, segments: int) -> tuple[Ids, Positions]:
+    """Group `ids` by their segments (one each), keeping their order within a segment."""
+    start = np.zeros(segments + 1, np.int64)
+    for segment in segment_of:
+        start[segment + 1] += 1
+    for segment in range(segments):
+        start[segment + 1] += start[segment]
     free = start.copy()
     grouped = np.empty(len(ids), np.int32)
     for i in range(len(ids)):
-        channel = channel_of[i]
-        grouped[free[channel]] = ids[i]
-        free[channel] += 1
+        segment = segment_of[i]
+        grouped[free[segment]] = ids[i]
+        free[segment] += 1
     return grouped, start
+
+
+@njit(cache=True)
+def _kernel_priority(cost: float, state: float, exponent: float) -> float:
+    """Return Fang's gamma; what costs nothing comes last, what has no state first."""
+    if cost == 0.0:
+        return 0.0
+    if state == 0.0:
+        return np.inf
+    return float(cost * np.sqrt(cost) if exponent == 1.5 else cost**exponent) / state
+
+
+@njit(cache=True)
+def _kernel_priorities(cost: Column, state: Column, exponent: float) -> Column:
+    result = np.empty(len(cost))
+    for x in range(len(cost)):
+        result[x] = _kernel_priority(cost[x], state[x], exponent)
+    return result
+
+
+@njit(cache=True)
+def _kernel_reach(order: Order, cost: Column, state: Column, segment: int, position: int) -> None:
+    """Put the items of `segment` up to `position` into their final places; there must be as many."""
+    ids, values, marks, exponent = order
+    start, end = marks[segment, START], marks[segment, END]
+    if marks[segment, READY] < 0:
+        by_cost = np.isnan(exponent)
+        for i in range(start, end):
+            x = ids[i]
+            values[i] = cost[x] if by_cost else _kernel_priority(cost[x], state[x], exponent)
+        marks[segment, READY] = 0
+    while marks[segment, READY] <= position:
+        first = start + marks[segment, READY]
+        depth = marks[segment, DEPTH]
+        top = marks[segment, PIVOTS + depth - 1] if depth > 0 else end
+        while top - first > _SMALL:
+            top = _kernel_partition(ids, values, first, top)
+            if depth < _ROOM:
+                marks[segment, PIVOTS + depth] = top
+                depth += 1
+        _kernel_sort_small(ids, values, first, top)
+        if depth > 0 and marks[segment, PIVOTS + depth - 1] == top:
+            depth -= 1
+        marks[segment, DEPTH] = depth
+        marks[segment, READY] = min(top + 1, end) - start
 
 
 @njit(cache=True)
@@ -121,51 +184,3 @@ def _kernel_partition(ids: Ids, values: Column, first: int, end: int) -> int:
     ids[end - 2], values[end - 2] = ids[left], values[left]
     ids[left], values[left] = pivot, level
     return left
-
-
-@njit(cache=True)
-def _kernel_advance(order: Order, channel: int) -> None:
-    """Put at least one more item of `channel` into its final place; there must be one."""
-    ids, values = order.ids, order.values
-    start, end = order.start[channel], order.start[channel + 1]
-    first = start + order.ready[channel]
-    depth = order.depth[channel]
-    top = order.pivots[channel, depth - 1] if depth > 0 else end
-    while top - first > _SMALL:
-        top = _kernel_partition(ids, values, first, top)
-        if depth < _PIVOTS:
-            order.pivots[channel, depth] = top
-            depth += 1
-    _kernel_sort_small(ids, values, first, top)
-    if depth > 0 and order.pivots[channel, depth - 1] == top:
-        depth -= 1
-    order.depth[channel] = depth
-    order.ready[channel] = min(top + 1, end) - start
-
-
-@njit(cache=True)
-def _kernel_priority(cost: float, state: float, exponent: float) -> float:
-    """Return Fang's gamma; what costs nothing comes last, what has no state first."""
-    if cost == 0.0:
-        return 0.0
-    if state == 0.0:
-        return np.inf
-    return float(cost * np.sqrt(cost) if exponent == 1.5 else cost**exponent) / state
-
-
-@njit(cache=True)
-def _kernel_look(order: Order, items: Items, channel: int, position: int) -> int:
-    """Return which item of `channel` stands at `position`, or -1 behind the last."""
-    start, end = order.start[channel], order.start[channel + 1]
-    if position >= end - start:
-        return -1
-    if order.ready[channel] < 0:
-        by_cost = np.isnan(order.exponent)
-        for i in range(start, end):
-            x = order.ids[i]
-            cost = items.cost[x]
-            order.values[i] = cost if by_cost else _kernel_priority(cost, items.state[x], order.exponent)
-        order.ready[channel] = 0
-    while order.ready[channel] <= position:
-        _kernel_advance(order, channel)
-    return int(order.ids[start + position])

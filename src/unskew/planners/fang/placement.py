@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.planners.fang.order import Column, Ids, Items, Order, Positions, _kernel_look
+from unskew.planners.fang.order import END, READY, START, Column, Ids, Items, Order, Positions, _kernel_reach
 
 Rows = NDArray[np.int64]
 
@@ -17,22 +17,19 @@ Rows = NDArray[np.int64]
 class Board(NamedTuple):
     """Everything a placement reads and writes.
 
-    Members of a channel come from two sources: residents, which are at home and the same in every trial, and entries
-    of the routing table, which a trial may have sent home.
+    Members of channel c stand in segments c and N + c of both orders: first the residents, which are at home and the
+    same in every trial, then the entries of the routing table, which a trial may have sent there.
 
     Parameters
     ----------
     items
         What is placed.
-    residents_by_cost, residents_by_rank, entries_by_cost, entries_by_rank
-        Members of each channel in the two orders that matter.
-    cost_at, rank_at
-        Per source and channel, how far each order has been used up. The cost of placed items never rises, so neither
-        pointer ever turns back.
+    by_cost, by_rank
+        The two orders of the members.
     loads
         Cost per channel.
     eligible
-        Per channel, cost of members that were neither taken nor passed by `cost_at`.
+        Per channel, cost of members that were not taken and are lighter than what was placed last.
     taken
         Per item, copies that were taken from where they were.
     waiting
@@ -48,12 +45,8 @@ class Board(NamedTuple):
     """
 
     items: Items
-    residents_by_cost: Order
-    residents_by_rank: Order
-    entries_by_cost: Order
-    entries_by_rank: Order
-    cost_at: Positions
-    rank_at: Positions
+    by_cost: Order
+    by_rank: Order
     loads: Column
     eligible: Column
     taken: Ids
@@ -68,99 +61,148 @@ TOUCHED, FORCED, TABLE = 0, 1, 2
 
 
 @njit(cache=True)
-def _kernel_head(board: Board, order: Order, source: int, channel: int, below: float) -> int:
-    """Return the first member in rank order that is still there and costs less than `below`, or -1."""
-    items, at = board.items, board.rank_at
-    while True:
-        x = _kernel_look(order, items, channel, at[source, channel])
-        if x < 0 or items.cost[x] == 0.0:  # what costs nothing comes last and is never worth taking
-            return -1
-        if items.cost[x] < below and board.taken[x] < items.copies[x]:
-            return x
-        at[source, channel] += 1
+def _kernel_place(board: Board) -> Rows:
+    """Take members off overloaded channels in rank order, then place what waits, the heaviest first.
+
+    Returns one row (item, channel, copies) per placement, as columns.
+
+    The cost of what is placed never rises, since what makes room is lighter than its guest. So the way through both
+    orders is one way: a member that is too heavy to be taken stays so.
+    """
+    # arrays get names here, once: reading them out of the tuple inside the loops would count references every time
+    items, by_cost, by_rank, loads, eligible, taken, waiting, touched, tally, migration, limit = board
+    cost, state, current, home, copies_of = items
+    cost_ids, _, cost_marks, _ = by_cost
+    rank_ids, rank_values, rank_marks, _ = by_rank
+    channels = len(loads)
+    cost_at, rank_at = np.zeros(2 * channels, np.int64), np.zeros(2 * channels, np.int64)
+    tried = np.zeros(channels, np.bool_)
+    heap: list[Any] = [(0.0, 0)]
+    heap.pop()
+
+    def head(segment: int, below: float) -> int:
+        """Return where the first member in rank order stands that is still there and lighter than `below`, or -1."""
+        found = -1
+        while found < 0:
+            position = rank_at[segment]
+            at = rank_marks[segment, START] + position
+            if at >= rank_marks[segment, END]:
+                break
+            if rank_marks[segment, READY] <= position:
+                _kernel_reach(by_rank, cost, state, segment, position)
+            x = rank_ids[at]
+            if cost[x] == 0.0:  # what costs nothing comes last and is never worth taking
+                break
+            if cost[x] < below and taken[x] < copies_of[x]:
+                found = at
+            else:
+                rank_at[segment] += 1
+        return found
+
+    def first(channel: int, below: float) -> int:
+        """Return the first member of either kind in rank order that is lighter than `below`, or -1."""
+        a, b = head(channel, below), head(channels + channel, below)
+        if a >= 0 and b >= 0:
+            rank_a, rank_b = rank_values[a], rank_values[b]
+            at = a if rank_a > rank_b or (rank_a == rank_b and rank_ids[a] < rank_ids[b]) else b
+        else:
+            at = max(a, b)
+        return rank_ids[at] if at >= 0 else -1
+
+    def take(channel: int, guest_cost: float, below: float) -> None:
+        """Take members lighter than `below` in rank order until a guest fits in, or none is left."""
+        excess = loads[channel] + guest_cost - limit
+        while excess > 0.0:
+            x = first(channel, below)
+            if x < 0:
+                break
+            copies = copies_of[x] - taken[x]
+            if copies > 1:
+                copies = int(min(float(copies), np.ceil(excess / cost[x])))
+            if taken[x] == 0:
+                touched[tally[TOUCHED]] = x
+                tally[TOUCHED] += 1
+            if waiting[x] == 0:
+                heapq.heappush(heap, (-cost[x], np.int64(x)))
+            taken[x] += copies
+            waiting[x] += copies
+            loads[channel] -= cost[x] * copies
+            eligible[channel] -= cost[x] * copies
+            if channel != home[x]:
+                tally[TABLE] -= copies
+            if channel != current[x]:
+                migration[0] -= state[x] * copies
+            excess = loads[channel] + guest_cost - limit
+
+    def disregard(segment: int, channel: int, below: float) -> None:
+        """Strike members that cost `below` or more off the channel's eligible cost."""
+        while True:
+            position = cost_at[segment]
+            at = cost_marks[segment, START] + position
+            if at >= cost_marks[segment, END]:
+                break
+            if cost_marks[segment, READY] <= position:
+                _kernel_reach(by_cost, cost, state, segment, position)
+            x = cost_ids[at]
+            if cost[x] < below:
+                break
+            eligible[channel] -= cost[x] * (copies_of[x] - taken[x])
+            cost_at[segment] += 1
+
+    def accepting(guest_cost: float) -> int:
+        """Return the channel, tried from the least loaded on, that takes a guest, or -1: Adjust's condition (iii)."""
+        tried[:] = False
+        found = -1
+        for _ in range(channels):
+            least = -1
+            for channel in range(channels):
+                if not tried[channel] and (least < 0 or loads[channel] < loads[least]):
+                    least = channel
+            excess = loads[least] + guest_cost - limit
+            if 0.0 < excess <= eligible[least]:
+                disregard(least, least, guest_cost)
+                disregard(channels + least, least, guest_cost)
+            if excess <= 0.0 or excess <= eligible[least]:
+                found = least
+                break
+            tried[least] = True
+        return found
+
+    for channel in range(channels):
+        take(channel, 0.0, np.inf)
+    rows, n = np.empty((3, 256), np.int64), 0
+    while len(heap) > 0:
+        guest = heapq.heappop(heap)[1]
+        left = waiting[guest]
+        waiting[guest] = 0
+        while left > 0:
+            channel, copies = accepting(cost[guest]), 1
+            if channel < 0:
+                channel = _kernel_least(loads, current[guest], home[guest])
+                tally[FORCED] += 1
+            elif loads[channel] + cost[guest] <= limit:
+                copies = _kernel_run(loads, channel, cost[guest], left, limit)
+            else:
+                take(channel, cost[guest], cost[guest])
+            loads[channel] += cost[guest] * copies
+            if channel != home[guest]:
+                tally[TABLE] += copies
+            if channel != current[guest]:
+                migration[0] += state[guest] * copies
+            if n == rows.shape[1]:
+                rows = _kernel_grown(rows)
+            rows[0, n], rows[1, n], rows[2, n] = guest, channel, copies
+            n += 1
+            left -= copies
+    return rows[:, :n]
 
 
 @njit(cache=True)
-def _kernel_first(board: Board, channel: int, below: float) -> int:
-    """Return the first in rank order over both sources that costs less than `below`, or -1."""
-    resident = _kernel_head(board, board.residents_by_rank, 0, channel, below)
-    entry = _kernel_head(board, board.entries_by_rank, 1, channel, below)
-    if resident < 0 or entry < 0:
-        return max(resident, entry)
-    a, b = board.residents_by_rank, board.entries_by_rank
-    rank_a = a.values[a.start[channel] + board.rank_at[0, channel]]
-    rank_b = b.values[b.start[channel] + board.rank_at[1, channel]]
-    return resident if rank_a > rank_b or (rank_a == rank_b and resident < entry) else entry
-
-
-@njit(cache=True)
-def _kernel_take(board: Board, heap: Any, channel: int, guest_cost: float, below: float) -> None:
-    """Take members that cost less than `below` in rank order until a guest of that cost fits, or none is left."""
-    items, loads = board.items, board.loads
-    excess = loads[channel] + guest_cost - board.limit
-    while excess > 0.0:
-        x = _kernel_first(board, channel, below)
-        if x < 0:
-            return
-        cost, copies = items.cost[x], items.copies[x] - board.taken[x]
-        if copies > 1:
-            copies = int(min(float(copies), np.ceil(excess / cost)))
-        if board.taken[x] == 0:
-            board.touched[board.tally[TOUCHED]] = x
-            board.tally[TOUCHED] += 1
-        if board.waiting[x] == 0:
-            heapq.heappush(heap, (-cost, x))
-        board.taken[x] += copies
-        board.waiting[x] += copies
-        loads[channel] -= cost * copies
-        board.eligible[channel] -= cost * copies
-        if channel != items.home[x]:
-            board.tally[TABLE] -= copies
-        if channel != items.current[x]:
-            board.migration[0] -= items.state[x] * copies
-        excess = loads[channel] + guest_cost - board.limit
-
-
-@njit(cache=True)
-def _kernel_put(board: Board, guest: int, channel: int, copies: int) -> None:
-    items = board.items
-    board.loads[channel] += items.cost[guest] * copies
-    if channel != items.home[guest]:
-        board.tally[TABLE] += copies
-    if channel != items.current[guest]:
-        board.migration[0] += items.state[guest] * copies
-
-
-@njit(cache=True)
-def _kernel_pass(board: Board, order: Order, source: int, channel: int, below: float) -> None:
-    """Subtract from `eligible` the members that cost `below` or more."""
-    items = board.items
-    while True:
-        x = _kernel_look(order, items, channel, board.cost_at[source, channel])
-        if x < 0 or items.cost[x] < below:
-            return
-        board.eligible[channel] -= items.cost[x] * (items.copies[x] - board.taken[x])
-        board.cost_at[source, channel] += 1
-
-
-@njit(cache=True)
-def _kernel_can_make_room(board: Board, channel: int, cost: float) -> bool:
-    """Tell whether taking all members that cost less than a guest would let it in: Adjust's condition (iii)."""
-    excess = board.loads[channel] + cost - board.limit
-    if excess > board.eligible[channel]:
-        return False
-    _kernel_pass(board, board.residents_by_cost, 0, channel, cost)
-    _kernel_pass(board, board.entries_by_cost, 1, channel, cost)
-    return bool(excess <= board.eligible[channel])
-
-
-@njit(cache=True)
-def _kernel_run(board: Board, least: int, cost: float, available: int) -> int:
+def _kernel_run(loads: Column, least: int, cost: float, available: int, limit: float) -> int:
     """Return how many copies the least loaded channel takes before it is full or another one is least loaded."""
     if available == 1:
         return 1
-    loads = board.loads
-    copies = min(float(available), np.floor((board.limit - loads[least]) / cost))
+    copies = min(float(available), np.floor((limit - loads[least]) / cost))
     for other in range(len(loads)):
         if other != least:
             steps = (loads[other] - loads[least]) / cost
@@ -170,64 +212,21 @@ def _kernel_run(board: Board, least: int, cost: float, available: int) -> int:
 
 
 @njit(cache=True)
-def _kernel_accepting(board: Board, cost: float, tried: NDArray[np.bool_]) -> int:
-    """Return the first channel, the least loaded first, that takes a guest of that cost; -1 if none does."""
-    loads = board.loads
-    tried[:] = False
-    for _ in range(len(loads)):
-        least = -1
-        for channel in range(len(loads)):
-            if not tried[channel] and (least < 0 or loads[channel] < loads[least]):
-                least = channel
-        if loads[least] + cost <= board.limit or _kernel_can_make_room(board, least, cost):
-            return least
-        tried[least] = True
-    return -1
+def _kernel_least(loads: Column, current: int, home: int) -> int:
+    """Return a least loaded channel: the current one, the home, or the first, in this order."""
+    least = 0
+    for channel in range(1, len(loads)):
+        if loads[channel] < loads[least]:
+            least = channel
+    if loads[current] == loads[least]:
+        return current
+    return home if loads[home] == loads[least] else least
 
 
 @njit(cache=True)
-def _kernel_least(board: Board, guest: int) -> int:
-    """Return a least loaded channel: the guest's current one, its home, or the first, in this order."""
-    loads, lowest = board.loads, board.loads.min()
-    if loads[board.items.current[guest]] == lowest:
-        return int(board.items.current[guest])
-    if loads[board.items.home[guest]] == lowest:
-        return int(board.items.home[guest])
-    return int(np.argmin(loads))
-
-
-@njit(cache=True)
-def _kernel_place(board: Board) -> Rows:
-    """Take members off overloaded channels in rank order, then place what waits, the heaviest first.
-
-    Returns one row (item, channel, copies) per placement, as columns.
-    """
-    channels = len(board.loads)
-    heap = [(0.0, 0)]
-    heap.pop()
-    for channel in range(channels):
-        _kernel_take(board, heap, channel, 0.0, np.inf)
-    rows, n = np.empty((3, 256), np.int64), 0
-    tried = np.empty(channels, np.bool_)
-    while len(heap) > 0:
-        guest = heapq.heappop(heap)[1]
-        cost, left = board.items.cost[guest], board.waiting[guest]
-        board.waiting[guest] = 0
-        while left > 0:
-            channel, copies = _kernel_accepting(board, cost, tried), 1
-            if channel < 0:
-                channel = _kernel_least(board, guest)
-                board.tally[FORCED] += 1
-            elif board.loads[channel] + cost <= board.limit:
-                copies = _kernel_run(board, channel, cost, left)
-            else:
-                _kernel_take(board, heap, channel, cost, cost)
-            _kernel_put(board, guest, channel, copies)
-            if n == rows.shape[1]:
-                grown = np.empty((3, 2 * n), np.int64)
-                grown[:, :n] = rows
-                rows = grown
-            rows[0, n], rows[1, n], rows[2, n] = guest, channel, copies
-            n += 1
-            left -= copies
-    return rows[:, :n].copy()
+def _kernel_grown(rows: Rows) -> Rows:
+    grown = np.empty((rows.shape[0], 2 * rows.shape[1]), np.int64)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            grown[i, j] = rows[i, j]
+    return grown
