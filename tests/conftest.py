@@ -15,9 +15,9 @@ settings.load_profile("unskew")
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """Give a local session with unskew's own defaults, started at first use and shared by all tests."""
-    from unskew.spark import session
+    from unskew.spark.session import SHORT_RUN, session
 
     warehouse = tmp_path_factory.mktemp("warehouse")
-    spark = session(master="local[2,4]", config={"spark.sql.warehouse.dir": str(warehouse)})
+    spark = session(master="local[2,4]", config={**SHORT_RUN, "spark.sql.warehouse.dir": str(warehouse)})
     yield spark
     spark.stop()

@@ -117,12 +117,13 @@ def _surroundings() -> Iterator[Finding]:
 
 
 def _spark() -> Iterator[Finding]:
-    from unskew.spark import session, trial
+    from unskew.spark import trial
+    from unskew.spark.session import SHORT_RUN, session
 
     start = time.perf_counter()
     ours = not trial.is_running()
     try:
-        spark = session()
+        spark = session(config=SHORT_RUN) if ours else session()
     except UnskewError as error:
         yield Finding("Spark session", error.what, fits=False, hint=error.hint)
         return

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.spark
 
 START_AND_ASK = """
 import os
-from unskew.spark import session
+from unskew.spark.session import SHORT_RUN, session
 from unskew.spark.trial import ask_a_worker
-spark = session("local[1]")
+spark = session("local[1]", SHORT_RUN)
 print(ask_a_worker(spark), spark.sparkContext.getConf().get("spark.driver.host"), os.environ["SPARK_HOME"])
 """
 

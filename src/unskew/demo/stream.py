@@ -19,7 +19,7 @@ from unskew.demo.batch import Batch, HotKey
 from unskew.demo.operator import OUTPUT, STATE, costly_count
 from unskew.demo.settings import Settings
 from unskew.errors import SessionError
-from unskew.spark import session
+from unskew.spark.session import SHORT_RUN, session
 from unskew.spark.trial import is_running
 from unskew.workloads.spark_source import register
 
@@ -30,7 +30,7 @@ HOT_KEYS = 5
 def running(settings: Settings) -> Iterator[Iterator[Batch]]:
     """Run the query and give its batches as they end; leaving stops the query, and the session if it is ours."""
     ours = not is_running()
-    spark = session(f"local[{settings.channels},4]" if ours else None)
+    spark = session(f"local[{settings.channels},4]", SHORT_RUN) if ours else session()
     if ours and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's own would cancel all jobs, with an outcry
     partitions_before = str(spark.conf.get("spark.sql.shuffle.partitions"))

@@ -31,6 +31,11 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+# For `config` in runs of a minute or two: compiling less thoroughly halves the work of a start.
+SHORT_RUN = {
+    f"spark.{side}.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" for side in ("driver", "executor")
+}
+
 LOOPBACK = "127.0.0.1"
 NOISE = b"WARNING: Using incubator modules"  # printed by every JVM that Spark starts; no option turns it off
 
