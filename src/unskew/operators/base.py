@@ -16,7 +16,7 @@ import copy
 import difflib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,10 @@ import pyarrow as pa
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.groups import Groups
 from unskew.operators.state import KeyedState
+
+EVENT_TIME_METADATA = b"unskew.event_time"
+
+TimeMode = Literal["none", "processing", "event"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,9 @@ class Operator(ABC):
     deadline: str | None = None
     """The int64 state column, in milliseconds, by which `KeyedState.due` finds keys whose time has come."""
 
+    time_mode: TimeMode = "none"
+    """The time that `expire` goes by: with ``"event"`` or ``"processing"``, batches without rows call it too."""
+
     input_schema: pa.Schema
     key: tuple[str, ...]
 
@@ -85,6 +92,12 @@ class Operator(ABC):
     def key_schema(self) -> pa.Schema:
         """The key columns."""
         return pa.schema([self.input_schema.field(name).remove_metadata() for name in self.key])
+
+    @property
+    def event_time(self) -> str | None:
+        """The column on which the stream has a watermark, if it has one."""
+        name = (self.input_schema.metadata or {}).get(EVENT_TIME_METADATA)
+        return None if name is None else name.decode()
 
     @property
     @abstractmethod

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import check_key_type
 from unskew.operators import Operator
+from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.planners import Planner
 from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
@@ -19,6 +21,18 @@ from unskew.spark.controller import Controller
 from unskew.spark.stage import Stage
 
 GIBIBYTE = 1 << 30
+
+# logical nodes that keep the order of rows within a partition; anything else may shuffle
+ORDER_KEPT = {
+    "Project",
+    "Filter",
+    "SubqueryAlias",
+    "EventTimeWatermark",
+    "MapInArrow",
+    "MapInPandas",
+    "Generate",
+    "Union",
+}
 
 
 def balance(
@@ -103,8 +117,7 @@ class BalancedStream:
 
     def apply(self, operator: Operator) -> Stage:
         """Run any operator."""
-        timezone = self.events.sparkSession.conf.get("spark.sql.session.timeZone")
-        bound = operator.bind(to_arrow_schema(self.events.schema, timezone=timezone), self.key)
+        bound = operator.bind(_arrow_schema(self.events), self.key)
         return Stage(
             events=self.events,
             operator=bound,
@@ -119,15 +132,25 @@ class BalancedStream:
         )
 
 
+def _arrow_schema(rows: DataFrame) -> pa.Schema:
+    """Return the rows' schema as tasks see it, with the column of the watermark, if there is one, in its metadata."""
+    schema = to_arrow_schema(rows.schema, timezone=rows.sparkSession.conf.get("spark.sql.session.timeZone"))
+    watermarks = [node.eventTime().name() for node in _nodes(rows) if node.nodeName() == "EventTimeWatermark"]
+    if len(watermarks) > 1:
+        raise ArgumentError("a stream may have one watermark", got=watermarks)
+    return schema.with_metadata({EVENT_TIME_METADATA: watermarks[0]}) if watermarks else schema
+
+
 def has_shuffle(rows: DataFrame) -> bool:
     """Tell whether anything above these rows may change their order within a partition from one run to the next."""
-    fixed = {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "MapInArrow", "MapInPandas", "Generate"}
-    nodes: list[Any] = [rows._jdf.queryExecution().analyzed()]
-    while nodes:
-        node = nodes.pop()
+    return any(node.children().size() and node.nodeName() not in ORDER_KEPT for node in _nodes(rows))
+
+
+def _nodes(rows: DataFrame) -> Iterator[Any]:
+    """Yield the nodes of the rows' logical plan."""
+    waiting: list[Any] = [rows._jdf.queryExecution().analyzed()]
+    while waiting:
+        node = waiting.pop()
+        yield node
         children = node.children()
-        below = [children.apply(i) for i in range(children.size())]
-        if below and node.nodeName() not in fixed:
-            return True
-        nodes.extend(below)
-    return False
+        waiting.extend(children.apply(i) for i in range(children.size()))

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
 
 from unskew.load.statistics import add_up
 from unskew.operators import Clock, KeyedState, Operator
@@ -72,6 +77,7 @@ class ChannelProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Find the state of the group; called by Spark."""
+        self._handle = handle
         self._store = SparkStore(handle)
 
     def close(self) -> None:
@@ -83,35 +89,62 @@ class ChannelProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Work on one batch; called by Spark."""
-        settings, decision = self.settings, current_decision(self.settings.query)
+        """Work on a batch that has rows, for this channel or another; called by Spark."""
+        yield self._batch(key, self._rows(rows), timerValues)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Work on a batch without rows, in which time has passed; called by Spark."""
+        yield self._batch(key, self._rows(iter(())), timerValues)
+
+    def _batch(self, key: Any, rows: pa.Table, timers: TimerValues) -> pd.DataFrame:
+        settings, operator, decision = self.settings, self.settings.operator, current_decision(self.settings.query)
         channel = settings.labels.index(int(key[0]))
-        table = self._rows(rows)
-        cache = executor_cache(settings.cache_bytes).place(settings.query, channel)
-        operator = settings.operator
+        clock = self._clock(decision, timers)
         with KeyedState.open(
             self._store,
             operator.key_schema,
             operator.value_schema,
             slots=settings.slots,
             deadline=operator.deadline,
-            cache=cache,
+            cache=executor_cache(settings.cache_bytes).place(settings.query, channel),
         ) as state:
-            output, report = self._work(state, channel, table, decision, _clock(decision, timerValues))
+            output, report = self._work(state, channel, rows, decision, clock)
             state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
+        self._be_called_again(clock)
         payloads = [(ROWS, pack(output.slice(at, ROWS_PER_PAYLOAD))) for at in _parts(output.num_rows)]
         payloads.append((REPORT, report.to_bytes()))
         kinds, blobs = zip(*payloads, strict=True)
-        yield pd.DataFrame({"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs})
+        return pd.DataFrame({"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs})
+
+    def _clock(self, decision: Decision, timers: TimerValues) -> Clock:
+        watermark = timers.getCurrentWatermarkInMs() if self.settings.operator.time_mode == "event" else None
+        now = timers.getCurrentProcessingTimeInMs()
+        return Clock(decision.batch_id, now, watermark, decision.previous_watermark_ms)
+
+    def _be_called_again(self, clock: Clock) -> None:
+        """Set the one timer of the channel to the next instant, so that Spark calls it in batches without rows too."""
+        mode = self.settings.operator.time_mode
+        if mode == "none":
+            return
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        now = clock.watermark_ms if mode == "event" else clock.processing_time_ms
+        self._handle.registerTimer((now or 0) + 1)
 
     def _rows(self, rows: Iterator[pd.DataFrame]) -> pa.Table:
         """Return the batch's rows of this channel, in the order of source partition and sequence."""
-        packs = pd.concat(list(rows)).dropna(subset=["blob"]).sort_values(["source", "sequence"])
+        frames = list(rows)
+        packs = pd.concat(frames).dropna(subset=["blob"]).sort_values(["source", "sequence"])["blob"] if frames else ()
         operator = self.settings.operator
         schema = operator.combined_schema.append(pa.field(HASH_COLUMN, pa.int64()))
         if operator.mergeable:
             schema = schema.append(pa.field(COUNT_COLUMN, pa.int64()))
-        tables = [unpack(blob).cast(schema) for blob in packs["blob"]]
+        tables = [unpack(blob).cast(schema) for blob in packs]
         return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
 
     def _work(
@@ -141,6 +174,7 @@ class ChannelProcessor(StatefulProcessor):
             seconds=seconds,
             state_rows=state.rows,
             state_bytes=state.bytes,
+            watermark_ms=clock.watermark_ms,
         )
         return output, report
 
@@ -157,10 +191,6 @@ def _extract(state: KeyedState, channel: int, decision: Decision) -> dict[int, p
         )
         for target in targets
     }
-
-
-def _clock(decision: Decision, timers: TimerValues) -> Clock:
-    return Clock(decision.batch_id, timers.getCurrentProcessingTimeInMs())
 
 
 def _parts(rows: int) -> range:

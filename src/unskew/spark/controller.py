@@ -63,6 +63,7 @@ class Controller:
             install=waiting,
             batches_since_plan=last.batches_since_plan + 1,
             memory=last.memory,
+            previous_watermark_ms=_watermark(reports, last.previous_watermark_ms),
         )
         statistics = combine([report.statistics for report in reports.values()])
         if last.target is not None:
@@ -103,6 +104,11 @@ class Controller:
         chosen = np.zeros(len(size), bool)
         chosen[order[fits]] = True
         return moves.only(chosen[: len(moves.slots)], chosen[len(moves.slots) :])
+
+
+def _watermark(reports: Mapping[int, ChannelReport], before: int | None) -> int | None:
+    """Return the watermark that the batch had, the one before if no channel was called."""
+    return next((r.watermark_ms for r in reports.values() if r.watermark_ms is not None), before)
 
 
 def _not_installed(last: Decision, reports: Mapping[int, ChannelReport]) -> dict[int, tuple[str, ...]]:

@@ -38,6 +38,8 @@ class Decision:
         Batches since the last plan was made, so that intervals survive a restart.
     memory
         The planner's memory.
+    previous_watermark_ms
+        The watermark of the batch before, by which rows are late; None without event time.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Decision:
     install: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     batches_since_plan: int = 0
     memory: Memory = field(default_factory=Memory)
+    previous_watermark_ms: int | None = None
 
     @property
     def listed_keys(self) -> NDArray[np.int64]:
@@ -76,6 +79,7 @@ class Decision:
                 "install": {str(channel): files for channel, files in self.install.items()},
                 "batches_since_plan": self.batches_since_plan,
                 "memory": _encode(self.memory.to_bytes()),
+                "previous_watermark_ms": self.previous_watermark_ms,
             }
         )
 
@@ -96,6 +100,7 @@ class Decision:
                 install={int(channel): tuple(files) for channel, files in entry["install"].items()},
                 batches_since_plan=entry["batches_since_plan"],
                 memory=Memory.from_bytes(_decode(entry["memory"])),
+                previous_watermark_ms=entry["previous_watermark_ms"],
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"this is not a decision: {error}") from error

@@ -12,6 +12,17 @@ import pyarrow as pa
 from unskew.load.statistics import Statistics
 from unskew.spark.packing import pack, unpack
 
+_PLAIN = (
+    "channel",
+    "installed",
+    "rows",
+    "late_rows",
+    "seconds",
+    "state_rows",
+    "state_bytes",
+    "watermark_ms",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class ChannelReport:
@@ -33,6 +44,8 @@ class ChannelReport:
         Time spent in the operator.
     state_rows, state_bytes
         What the channel holds after the batch.
+    watermark_ms
+        The watermark that the batch had; None without event time.
     """
 
     channel: int
@@ -44,13 +57,11 @@ class ChannelReport:
     seconds: float = 0.0
     state_rows: int = 0
     state_bytes: int = 0
+    watermark_ms: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return the report as one blob."""
-        header = {
-            name: getattr(self, name)
-            for name in ("channel", "installed", "rows", "late_rows", "seconds", "state_rows", "state_bytes")
-        }
+        header = {name: getattr(self, name) for name in _PLAIN}
         s = self.statistics
         keys = {"hash": s.hashes, "tuples": s.tuples, "cost": s.cost, "state": s.state}
         if s.keys is not None:
@@ -92,14 +103,6 @@ class ChannelReport:
             distinct_keys=header["distinct_keys"],
             keys=keys["key"].combine_chunks() if "key" in keys.column_names else None,
         )
-        return cls(
-            channel=header["channel"],
-            statistics=statistics,
-            installed=tuple(header["installed"]),
-            extracted={int(name[3:]): unpack(blob) for name, blob in sections.items() if name.startswith("to ")},
-            rows=header["rows"],
-            late_rows=header["late_rows"],
-            seconds=header["seconds"],
-            state_rows=header["state_rows"],
-            state_bytes=header["state_bytes"],
-        )
+        plain = {name: header[name] for name in _PLAIN} | {"installed": tuple(header["installed"])}
+        extracted = {int(name[3:]): unpack(blob) for name, blob in sections.items() if name.startswith("to ")}
+        return cls(statistics=statistics, extracted=extracted, **plain)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from unskew.spark.stage import Stage
 
 
+TIME_MODES = {"none": "None", "processing": "ProcessingTime", "event": "EventTime"}
+
+
 class BalancedWriter:
     """Collects how a balanced stream is written, then starts it.
 
@@ -98,7 +101,7 @@ class BalancedWriter:
         settings = ChannelSettings(name, stage.operator, labels, stage.slots, stage.tracked_keys, stage.cache_bytes)
         routed = stage.events.mapInArrow(Router(name, stage.operator, labels, stage.shuffled), ROUTED_SCHEMA)
         channels = routed.groupBy("label").transformWithStateInPandas(
-            ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", "None"
+            ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", TIME_MODES[stage.operator.time_mode]
         )
         writer = channels.writeStream.outputMode("update").option("checkpointLocation", log.checkpoint)
         if self._trigger:

@@ -1,0 +1,77 @@
+"""How Spark converts between Arrow and pandas: its own code, under the settings of the user's session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class ArrowSettings:
+    """The settings of a session that decide how pandas frames look and how they are read.
+
+    Parameters
+    ----------
+    timezone
+        The session's time zone: timestamps are shown in it, without it.
+    rows_per_frame
+        Rows of one frame at most.
+    safe_casts
+        Whether an overflow in the output is an error.
+    columns_by_name
+        Whether columns of the output are found by name; by position where not, or where they have no names.
+    integers_to_decimals
+        Whether integers may stand in decimal columns of the output.
+    nullable_integers
+        Whether integers are shown as pandas' own nullable integers.
+    """
+
+    timezone: str = "UTC"
+    rows_per_frame: int = 10_000
+    safe_casts: bool = False
+    columns_by_name: bool = True
+    integers_to_decimals: bool = False
+    nullable_integers: bool = False
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> ArrowSettings:
+        """Read the settings of a session."""
+
+        def flag(name: str, default: str) -> bool:
+            return str(spark.conf.get(name, default)).lower() == "true"
+
+        rows = int(str(spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")))
+        return cls(
+            timezone=str(spark.conf.get("spark.sql.session.timeZone")),
+            rows_per_frame=rows if rows > 0 else (1 << 31) - 1,
+            safe_casts=flag("spark.sql.execution.pandas.convertToArrowArraySafely", "false"),
+            columns_by_name=flag("spark.sql.legacy.execution.pandas.groupedMap.assignColumnsByName", "true"),
+            integers_to_decimals=flag("spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled", "false"),
+            nullable_integers=flag("spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype", "false"),
+        )
+
+    def to_pandas(self, rows: pa.RecordBatch) -> list[pd.Series[Any]]:
+        """Return the columns as Spark shows them to a pandas function."""
+        series: list[Any] = ArrowBatchTransformer.to_pandas(
+            rows, timezone=self.timezone, prefer_int_ext_dtype=self.nullable_integers
+        )
+        return series
+
+    def to_arrow(self, columns: Sequence[pd.Series[Any]], schema: StructType) -> pa.RecordBatch:
+        """Return a function's output, one series per field, as Spark reads it."""
+        return PandasToArrowConversion.convert(
+            list(columns),
+            schema,
+            timezone=self.timezone,
+            safecheck=self.safe_casts,
+            arrow_cast=True,
+            assign_cols_by_name=self.columns_by_name,
+            int_to_decimal_coercion_enabled=self.integers_to_decimals,
+        )

@@ -1,0 +1,155 @@
+"""Starting a job, killing parts of it for real, starting it again, and checking what it wrote."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+JOB = Path(__file__).parent / "job.py"
+LONGEST_RUN_SECONDS = 420
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What is killed, and when: victims by the number of batches that are committed by then.
+
+    Parameters
+    ----------
+    seed
+        Of the moves, the data, and the instants within a batch.
+    victims
+        Pairs of batch and ``"driver"``, ``"executor"`` or ``"worker"``.
+    master, arguments
+        How the job is started.
+    """
+
+    seed: int
+    victims: tuple[tuple[int, str], ...]
+    master: str = "local[2,4]"
+    arguments: tuple[str, ...] = ()
+
+
+def write_data(home: Path, seed: int, batches: int, rows: int = 3000) -> Counter:
+    """Write one file per batch, with a few row groups so that it is read in partitions; return the truth."""
+    rng = np.random.default_rng(seed)
+    truth: Counter = Counter()
+    (home / "data").mkdir(parents=True)
+    for batch in range(batches):
+        keys = [None if k == 7 else f"k{k}" for k in rng.zipf(1.3, rows) % 400]
+        truth.update(keys)
+        sequence = np.arange(rows) + batch * rows
+        table = pa.table({"key": pa.array(keys, pa.string()), "source": np.zeros(rows, np.int64), "sequence": sequence})
+        path = home / "data" / f"{batch:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))  # Spark reads the oldest first
+    return truth
+
+
+def run_to_the_end(home: Path, schedule: Schedule) -> list[str]:
+    """Run the job, kill according to schedule, start it again whenever it died; return what happened."""
+    dice, waiting, story = random.Random(schedule.seed), sorted(schedule.victims), []
+    started = time.monotonic()
+    while True:
+        job = _start(home, schedule)
+        while job.poll() is None:
+            if time.monotonic() - started > LONGEST_RUN_SECONDS:
+                _kill(job.pid)
+                raise AssertionError(f"the job did not end: {story}\n{(home / 'log').read_text()[-3000:]}")
+            if waiting and _committed(home) >= waiting[0][0]:
+                _, victim = waiting.pop(0)
+                time.sleep(dice.uniform(0, 1.5))
+                story.append(_strike(job.pid, victim, dice))
+            time.sleep(0.05)
+        if job.returncode == 0:
+            return [*story, f"ended, {len(waiting)} victims left"]
+        story.append(f"exit {job.returncode} after batch {_committed(home)}")
+        if job.returncode != -signal.SIGKILL and len(story) > 3 * len(schedule.victims) + 3:
+            raise AssertionError(f"the job keeps failing: {story}\n{(home / 'log').read_text()[-3000:]}")
+
+
+def check(home: Path, truth: Counter, ordered: bool = True) -> None:
+    """Check every row that was written: counts, order, and the chain of secrets through all batches."""
+    rows: list[dict] = []
+    for folder in sorted((home / "out").iterdir(), key=lambda path: int(path.name.split("=")[1])):
+        rows += [{**row, "batch": folder.name} for row in pq.read_table(folder, partitioning=None).to_pylist()]
+    count: dict = {}
+    secret: dict = {}
+    for row in rows:
+        key = row["key"]
+        assert row["old_secret"] == secret.get(key), f"the chain of {key!r} breaks in {row}"
+        assert row["rows"] > count.get(key, 0), f"the count of {key!r} does not grow in {row}"
+        if ordered:
+            assert row["disorder"] == 0, f"rows of {key!r} came out of order in {row}"
+        count[key], secret[key] = row["rows"], row["secret"]
+    assert count == truth
+
+
+def _start(home: Path, schedule: Schedule) -> subprocess.Popen:
+    command = [sys.executable, str(JOB), str(home), "--master", schedule.master, "--seed", str(schedule.seed)]
+    with (home / "log").open("a") as log:
+        return subprocess.Popen([*command, *schedule.arguments], stdout=log, stderr=log, start_new_session=True)
+
+
+def _committed(home: Path) -> int:
+    commits = home / "checkpoint" / "commits"
+    return max((int(p.name) for p in commits.iterdir() if p.name.isdigit()), default=-1) if commits.exists() else -1
+
+
+def _strike(job: int, victim: str, dice: random.Random) -> str:
+    if victim == "driver":
+        _kill(job)
+        return "killed the driver"
+    mark = {"executor": "CoarseGrainedExecutorBackend", "worker": "pyspark.daemon"}[victim]
+    found = [pid for pid, command in _processes() if mark in command and job in _ancestors(pid)]
+    if victim == "worker":  # the daemon's children, not the daemon itself
+        found = [pid for pid in found if _parent(pid) in found]
+    if not found:
+        return f"found no {victim}"
+    os.kill(dice.choice(sorted(found)), signal.SIGKILL)
+    return f"killed a {victim}"
+
+
+def _kill(job: int) -> None:
+    """Kill the job and everything that it started."""
+    family = [job] + [pid for pid, _ in _processes() if job in _ancestors(pid)]
+    for pid in family:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def _processes() -> list[tuple[int, str]]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                found.append((int(entry.name), (entry / "cmdline").read_text().replace("\0", " ")))
+            except OSError:
+                continue
+    return found
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return 0
+
+
+def _ancestors(pid: int) -> set[int]:
+    ancestors = set()
+    while (pid := _parent(pid)) > 1:
+        ancestors.add(pid)
+    return ancestors
