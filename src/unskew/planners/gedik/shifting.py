@@ -1,0 +1,181 @@
+"""What a single move or swap of items does to a table: the arithmetic under readj."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from unskew.planners.gedik.items import Channels, Column, Items, combine_gaps, unit_of_gaps, weigh_gap
+from unskew.planners.gedik.utility import utility
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+NO_GAIN = -1e300  # finite, so that it can be compared with slack
+
+SOURCE, TARGET, HIGHEST, LOWEST, UNIT, LEAST, MOST = range(7)
+"""What `describe_pairs` notes on two channels: their loads, the extremes of all other loads, the unit of gaps, and the
+bounds of a useful shift."""
+
+SHARE, COST, LOAD = range(3)
+"""Rows of a crowd: share, addition to the migration penalty, load of the first resource; further ones follow."""
+
+
+class Now(NamedTuple):
+    """The table as a step finds it: which utility counts, how many resources, both penalties and the utility."""
+
+    kind: int
+    resources: int
+    balance_penalty: float
+    migration_penalty: float
+    utility: float
+
+
+@njit(cache=True)
+def measure(items: Items, owner: Channels, loads: Matrix, gaps: Column, units: Column) -> float:
+    """Write loads, gaps and their units afresh from the owners, so that no error adds up; return the penalty."""
+    loads[:] = items.base_load
+    product = 1.0
+    for k in range(len(gaps)):
+        for item in range(len(owner)):
+            loads[k, owner[item]] += items.load[k, item]
+        gaps[k] = loads[k].max() - loads[k].min()
+        units[k] = unit_of_gaps(items.deviation[k], loads[k].sum(), items.channels)
+        product *= weigh_gap(gaps[k] * units[k], items.multiplicity[k])
+    return combine_gaps(product, int(items.multiplicity.sum()))
+
+
+@njit(cache=True)
+def describe_pairs(
+    loads: Matrix, gaps: Column, units: Column, pairs: NDArray[np.float64], useful: NDArray[np.bool_]
+) -> None:
+    """Note what a shift from channel i to j needs to know, by resource, and if any amount shifted can be useful.
+
+    A shift of an amount from i to j narrows the gap of a resource if the amount lies between two bounds, which follow
+    from each of the pairs of loads that could make up the new gap. The bounds are a little too wide, never too narrow;
+    they are the wrong way round for a resource that no shift can help.
+    """
+    rows, channels = loads.shape
+    useful[:] = False
+    for k in range(rows):
+        ascending, gap = np.argsort(loads[k]), gaps[k]
+        for i in range(channels):
+            for j in range(i + 1, channels):
+                low, high = 0, channels - 1
+                while low < channels and (ascending[low] == i or ascending[low] == j):
+                    low += 1
+                while high >= 0 and (ascending[high] == i or ascending[high] == j):
+                    high -= 1
+                lowest = loads[k, ascending[low]] if low < channels else np.inf
+                highest = loads[k, ascending[high]] if high >= 0 else -np.inf
+                source, target = loads[k, i], loads[k, j]
+                least, most = np.inf, -np.inf
+                if highest - lowest < gap:
+                    rounding = 1e-12 * (source + target + gap)
+                    least = max(highest - target - gap, source - lowest - gap, (source - target - gap) / 2) - rounding
+                    most = min(gap - highest + source, gap + lowest - target, (gap + source - target) / 2) + rounding
+                useful[i, j] = useful[j, i] = useful[i, j] or least < most
+                there, back = pairs[i, j, k], pairs[j, i, k]
+                there[SOURCE], there[TARGET], there[LEAST], there[MOST] = source, target, least, most
+                back[SOURCE], back[TARGET], back[LEAST], back[MOST] = target, source, -most, -least
+                there[HIGHEST] = back[HIGHEST] = highest
+                there[LOWEST] = back[LOWEST] = lowest
+                there[UNIT] = back[UNIT] = units[k]
+
+
+@njit(cache=True)
+def list_by_channel(
+    items: Items, owner: Channels, movable: NDArray[np.bool_], members: Numbers, starts: Numbers, crowd: Matrix
+) -> None:
+    """List the items that may be moved by channel, heaviest first, and where each channel's part begins.
+
+    `crowd` gets a column for each of them, in the same order, and a last one for nobody, who weighs nothing.
+    """
+    share, load = items.share, items.load
+    starts[:] = 0
+    for item in range(len(owner)):
+        starts[owner[item] + 1] += movable[item]
+    for channel in range(1, len(starts)):
+        starts[channel] += starts[channel - 1]
+    for item in range(len(owner)):
+        if movable[item]:
+            place = starts[owner[item]]
+            starts[owner[item]] += 1
+            members[place] = item
+            crowd[SHARE, place] = share[item]
+            for k in range(load.shape[0]):
+                crowd[LOAD + k, place] = load[k, item]
+    for channel in range(len(starts) - 1, 0, -1):
+        starts[channel] = starts[channel - 1]
+    starts[0] = 0
+    crowd[:, -1] = 0.0
+
+
+@njit(cache=True)
+def cost_of_leaving(item: int, source: int, target: int, state: Column, current: Channels) -> float:
+    """Return the change in migration cost when the item goes from a channel to another; negative if it returns."""
+    if current[item] == source:
+        return float(state[item])
+    return -float(state[item]) if current[item] == target else 0.0
+
+
+@njit(cache=True)
+def note_costs(items: Items, members: Numbers, starts: Numbers, source: int, target: int, crowd: Matrix) -> None:
+    """Write what going from a channel to another would add to the migration penalty, for all items of the channel."""
+    state, current, unit = items.state, items.current, 1.0 / items.ideal_migration
+    for place in range(starts[source], starts[source + 1]):
+        crowd[COST, place] = cost_of_leaving(members[place], source, target, state, current) * unit
+
+
+@njit(cache=True, error_model="numpy")
+def gains_of_shifts(
+    now: Now,
+    pair: Matrix,
+    multiplicity: Numbers,
+    crowd: Matrix,
+    goer: int,
+    start: int,
+    end: int,
+    gains: Column,
+) -> float:
+    """Write the gain in utility per share shifted when one goes from channel i of a pair to j, and others back.
+
+    One and others are columns of the crowd. `NO_GAIN` where the balance penalty does not fall or both weigh the same.
+    Returns the best gain. Loops are kept apart and free of exceptions so that they become vector instructions.
+    """
+    for k in range(len(multiplicity)):
+        load, source, target = crowd[LOAD + k, goer], pair[k, SOURCE], pair[k, TARGET]
+        highest, lowest, unit = pair[k, HIGHEST], pair[k, LOWEST], pair[k, UNIT]
+        for place in range(start, end):
+            shifted = load - crowd[LOAD + k, place]
+            less, more = source - shifted, target + shifted
+            gap = max(highest, less, more) - min(lowest, less, more)
+            factor = weigh_gap(gap * unit, multiplicity[k])
+            gains[place] = gains[place] * factor if k else factor
+    if now.resources > 1:
+        product = now.balance_penalty**now.resources
+        for place in range(start, end):
+            gains[place] = combine_gaps(gains[place], now.resources) if gains[place] < product else np.inf
+    share, cost = crowd[SHARE, goer], now.migration_penalty + crowd[COST, goer]
+    limit = now.balance_penalty * (1.0 - 1e-12)
+    for place in range(start, end):
+        penalty = gains[place]
+        gain = now.utility - utility(now.kind, penalty, cost + crowd[COST, place])
+        shifted_share = abs(share - crowd[SHARE, place])
+        gains[place] = gain / shifted_share if penalty < limit and shifted_share > 0.0 else NO_GAIN
+    best = NO_GAIN
+    for place in range(start, end):
+        best = max(best, gains[place])
+    return best
+
+
+@njit(cache=True)
+def least_penalty(pair: Matrix, multiplicity: Numbers) -> float:
+    """Return the balance penalty that no shift between two channels can go below: that of all other channels."""
+    product = 1.0
+    for k in range(len(multiplicity)):
+        product *= weigh_gap((pair[k, HIGHEST] - pair[k, LOWEST]) * pair[k, UNIT], multiplicity[k])
+    return combine_gaps(product, int(multiplicity.sum()))
