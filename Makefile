@@ -1,6 +1,6 @@
 # Every target sets up what it needs by itself; `make help` lists them.
 
-BIN := .venv/bin
+PY := .venv/bin/python
 ARTIFACTS := artifacts
 
 # Another Spark or another Python path of the user's must not leak into ours.
@@ -19,26 +19,26 @@ setup:  ## create .venv with the locked packages; at once when nothing has chang
 	@scripts/setup.sh
 
 demo: setup  ## watch skew at work on an embedded Spark (ARGS="--batches 40" passes options on)
-	@$(BIN)/unskew demo $(ARGS)
+	@$(PY) -m unskew demo $(ARGS)
 
 test: check  ## lint, types, import directions, doctests and all tests but the long ones
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(PY) -m pytest -m "not slow" $(ARGS)
 
 test-all: check  ## everything, the long tests too
-	$(BIN)/python -m pytest $(ARGS)
+	$(PY) -m pytest $(ARGS)
 
 check: setup  ## lint, format and types only
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check --quiet src tests
-	$(BIN)/mypy
+	$(PY) -m ruff check src tests
+	$(PY) -m ruff format --check --quiet src tests
+	$(PY) -m mypy
 
 bench: setup  ## measure everything, or NAME=routing alone; QUICK=1 within a minute each
-	@for name in $(or $(NAME),$$($(BIN)/python -c 'from unskew.bench import benchmarks; print(*benchmarks)')); do \
-	  $(BIN)/unskew bench $$name $(if $(QUICK),--quick) --out $(ARTIFACTS)/bench/$$name.json || exit 1; \
+	@for name in $(or $(NAME),$$($(PY) -c 'from unskew.bench import benchmarks; print(*benchmarks)')); do \
+	  $(PY) -m unskew bench $$name $(if $(QUICK),--quick) --out $(ARTIFACTS)/bench/$$name.json || exit 1; \
 	done
 
 doctor: setup  ## what is installed, and does it fit together
-	@$(BIN)/unskew doctor --spark
+	@$(PY) -m unskew doctor --spark
 
 lock: setup  ## resolve the dependencies anew into requirements/lock.txt (ARGS=--upgrade for newer ones)
 	@scripts/lock.sh $(ARGS)

@@ -2,7 +2,7 @@
 # Create .venv with the locked packages and unskew itself, and make sure there is a Java that Spark can run on.
 #
 # Does nothing, at once, when nothing has changed since it last succeeded. Interrupted, it starts over where needed.
-# PYTHON=/path/to/python chooses the interpreter.
+# PYTHON=/path/to/python chooses the interpreter; without it, that of an environment that exists is kept.
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/.."
 
@@ -17,14 +17,19 @@ if [ ! -t 2 ]; then
     fail() { echo "$*" >&2; exit 1; }
 fi
 
-# What the environment was made from: another lock, another place or another interpreter make it stale.
-fingerprint() { { cat requirements/lock.txt pyproject.toml scripts/setup.sh; pwd; echo "${PYTHON:-}"; } | cksum; }
-
-is_ready() {
-    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ] && "$venv/bin/python" -c '' 2>/dev/null
-}
+# What the environment was made from: another lock or another place make it stale.
+fingerprint() { { cat requirements/lock.txt pyproject.toml scripts/setup.sh; pwd; } | cksum; }
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+
+version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
+# Whether the environment has an interpreter that works, and the one that is wanted if one is.
+has_python() {
+    new_enough "$venv/bin/python" && { [ -z "${PYTHON:-}" ] || [ "$(version "$venv/bin/python")" = "$(version "$PYTHON")" ]; }
+}
+
+is_ready() { [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ] && has_python; }
 
 find_python() {
     local candidate
@@ -79,21 +84,16 @@ if ! "$python" src/unskew/java.py >/dev/null 2>&1; then
 fi
 
 # A half-made environment, or one of another interpreter, is made anew.
-if [ -d "$venv" ]; then
-    wanted=$("$python" -c 'import sys; print(sys.version_info[:2])')
-    found=$("$venv/bin/python" -c 'import sys; print(sys.version_info[:2])' 2>/dev/null || echo none)
-    if [ "$found" != "$wanted" ] || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-        rm -rf "$venv"
-    fi
+if ! has_python || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    rm -rf "$venv"
 fi
 if [ ! -d "$venv" ]; then
     say "Creating $venv with $("$python" --version) ..."
     if ! "$python" -m venv "$venv" >/dev/null 2>&1; then
-        version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-        apt_install "python$version-venv" python3-venv || true
+        apt_install "python$(version "$python")-venv" python3-venv || true
         rm -rf "$venv"
         "$python" -m venv "$venv" || fail "$python cannot create a virtual environment. Install its venv module
-(Debian and Ubuntu: apt-get install python$version-venv) and run make again."
+(Debian and Ubuntu: apt-get install python$(version "$python")-venv) and run make again."
     fi
 fi
 

@@ -132,6 +132,17 @@ def test_without_python_it_says_what_to_install(sandbox):
     assert "make PYTHON=" in said
 
 
+def test_the_interpreter_chosen_once_is_kept(sandbox):
+    sandbox.program("chosen", (sandbox.tools / "python3.12").read_text())
+    code, asked, _ = sandbox.run(PYTHON="chosen")
+    assert (code, made_venv(asked)) == (0, True)
+    assert sandbox.run() == (0, [], "")
+    other = '#!/bin/sh\ncase "$*" in *print*) echo 3.99 ;; *) exec python3.12 "$@" ;; esac\n'
+    sandbox.program("other", other)
+    code, asked, _ = sandbox.run(PYTHON="other")
+    assert (code, made_venv(asked), installed(asked)) == (0, True, True)
+
+
 def test_a_chosen_python_that_is_too_old_is_refused(sandbox):
     sandbox.program("old", "#!/bin/sh\nexit 1\n")
     code, asked, said = sandbox.run(PYTHON="old")
