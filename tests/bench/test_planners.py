@@ -1,0 +1,38 @@
+import numpy as np
+
+from unskew.bench.plain import plain_lossy_counting, plain_min_mig, plain_scan
+from unskew.bench.planners import drifted, zipf_stream
+from unskew.load.metrics import overload, tolerated_deviation
+from unskew.planners import Memory, Problem, planner
+from unskew.sketches import LossyCounting
+
+
+def test_the_measured_problem_needs_a_plan() -> None:
+    problem = drifted(10_000)
+    assert overload(problem.loads_before()) > 0.2
+
+
+def test_plain_python_does_the_same_work_as_the_planner() -> None:
+    for seed in range(5):
+        problem = drifted(2_000, channels=7, seed=seed)
+        assert plain_min_mig(problem, 0.08).tolist() == planner("minmig").assign(problem, Memory()).owner.tolist()
+
+
+def test_plain_scan_does_the_same_work_as_the_planner() -> None:
+    rng = np.random.default_rng(0)
+    share = np.sort(rng.zipf(1.5, 40))[::-1].astype(float)
+    current = rng.integers(0, 4, 40)
+    problem = Problem.of_keys(share, channels=5, current=current, home=current)
+    ours = planner("scan", balance_ratio=1.2, threshold_scale=1e-6).assign(problem, Memory()).owner
+    plain = plain_scan((share / share.sum()).tolist(), current.tolist(), 5, tolerated_deviation(1.2, 5))
+    assert ours.tolist() == plain
+
+
+def test_plain_lossy_counting_does_the_same_work_as_the_sketch() -> None:
+    stream = zipf_stream(20_000, keys=5_000)
+    sketch = LossyCounting(1e-2)
+    sketch.update(stream)
+    plain = plain_lossy_counting(stream.tolist(), 1e-2)
+    found = sketch.entries().to_pydict()
+    ours = zip(found["hash"], zip(found["count"], found["max_undercount"], strict=True), strict=True)
+    assert dict(ours) == plain
