@@ -70,5 +70,9 @@ class StateError(UnskewError, RuntimeError):
     """State was used in a way that would lose or duplicate some of it."""
 
 
+class RangeError(UnskewError, ArithmeticError):
+    """A result is out of the range of its type."""
+
+
 class MissingPackageError(UnskewError, ImportError):
     """An optional package is needed for what was asked."""

@@ -1,5 +1,6 @@
 """Operators and the keyed columnar state that they work on."""
 
+from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator
 from unskew.operators.cache import CachePlace, LocalCache
 from unskew.operators.groups import Groups, group_rows
@@ -7,6 +8,7 @@ from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
 
 __all__ = [
+    "Aggregate",
     "CachePlace",
     "ChunkStore",
     "Clock",

@@ -1,0 +1,124 @@
+"""Running aggregates per key: counts, sums, extremes, means."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+import pyarrow as pa
+from pyarrow import types
+
+from unskew.errors import ArgumentError
+from unskew.operators.aggregate_functions import RESULTS, Count, Result
+from unskew.operators.base import Mergeable, require_column
+from unskew.operators.groups import Groups
+
+_ANY_ROW = "*"
+_CALL = re.compile(r"\s*(\w+)\s*(?:\(\s*(.*?)\s*\))?\s*", re.DOTALL)
+
+
+class Aggregate(Mergeable):
+    """Keeps any number of aggregates per key and yields those of every key that had rows, as Spark's update mode does.
+
+    Nulls are passed over; an aggregate over no value is null, a count 0. Types are Spark's: a sum of integers is a
+    long, of floats a double, of ``decimal(p, s)`` a ``decimal(p + 10, s)``; a mean is a double, of decimals
+    ``decimal(p + 4, s + 4)`` rounded half up. A sum that leaves its range is an error, as under Spark's ANSI mode. NaN
+    is the greatest float. Sums of floats depend on the order of the rows in their last digits.
+
+    Parameters
+    ----------
+    columns
+        Name of each result, and what it is: ``"count"``, ``"count(column)"``, ``"sum(column)"``, ``"min(column)"``,
+        ``"max(column)"``, ``"mean(column)"`` or ``"avg(column)"``.
+
+    Examples
+    --------
+    >>> from unskew.testing import run
+    >>> first = pa.table({"user": ["ada", "bob", "ada"], "amount": [1, 2, None]})
+    >>> second = pa.table({"user": ["bob"], "amount": [5]})
+    >>> result = run(Aggregate(n="count", total="sum(amount)", mean="mean(amount)"), [first, second], key="user")
+    >>> for row in pa.concat_tables(result.outputs).to_pylist():
+    ...     print(row)
+    {'user': 'ada', 'n': 2, 'total': 1, 'mean': 1.0}
+    {'user': 'bob', 'n': 1, 'total': 2, 'mean': 2.0}
+    {'user': 'bob', 'n': 2, 'total': 7, 'mean': 3.5}
+    """
+
+    def __init__(self, **columns: str) -> None:
+        if not columns:
+            raise ArgumentError("there is nothing to aggregate", hint='name a result, for instance n="count"')
+        self.columns = columns
+        self._calls = {name: _parsed(name, text) for name, text in columns.items()}
+
+    def __repr__(self) -> str:
+        return f"Aggregate({', '.join(f'{name}={text!r}' for name, text in self.columns.items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aggregate) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def check(self) -> None:
+        """Refuse columns that do not exist or cannot be aggregated so."""
+        self.__dict__.pop("_results", None)  # a copy of a bound operator has the other input's
+        repeated = sorted({*self.key} & {*self.columns})
+        if repeated:
+            raise ArgumentError("a result has the name of a key column", got=repeated[0], hint="choose another name")
+        super().check()
+
+    @property
+    def value_schema(self) -> pa.Schema:
+        """The state of all results, one after the other."""
+        return pa.schema([field for result in self._results for field in result.state])
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The key columns and the results."""
+        return pa.schema([*self.key_schema, *(pa.field(result.name, result.kind) for result in self._results)])
+
+    def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
+        """Aggregate the rows of each group."""
+        arrays = []
+        for result in self._results:
+            column = None if result.column is None else _joined(rows.column(result.column))
+            arrays.extend(result.lift(column, groups))
+        return pa.Table.from_arrays(arrays, schema=self.value_schema)
+
+    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
+        """Aggregate aggregates."""
+        arrays = []
+        for result in self._results:
+            arrays.extend(result.merge([_joined(values.column(field.name)) for field in result.state], groups))
+        return pa.Table.from_arrays(arrays, schema=self.value_schema)
+
+    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
+        """Return keys and results."""
+        results = [result.finish([_joined(values.column(f.name)) for f in result.state]) for result in self._results]
+        return pa.Table.from_arrays([*keys.columns, *results], schema=self.output_schema)
+
+    @cached_property
+    def _results(self) -> tuple[Result, ...]:
+        results: list[Result] = []
+        for name, (make, column) in self._calls.items():
+            if column == _ANY_ROW:
+                results.append(Count(name, None, pa.int64()))
+            else:
+                kind = require_column(self.input_schema, column).type
+                results.append(make(name, column, kind.value_type if types.is_dictionary(kind) else kind))
+        return tuple(results)
+
+
+def _parsed(name: str, text: str) -> tuple[type[Result], str]:
+    call = _CALL.fullmatch(text)
+    make = RESULTS.get(call[1].lower()) if call else None
+    column = call[2] if call else None
+    if make is None or (not column and make is not Count) or (column == _ANY_ROW and make is not Count):
+        hint = f"one of count, {', '.join(f'{function}(column)' for function in RESULTS)}"
+        raise ArgumentError("this is not an aggregate", where=f"result {name!r}", got=text, hint=hint)
+    return make, column or _ANY_ROW
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return array.dictionary_decode() if types.is_dictionary(array.type) else array

@@ -1,0 +1,197 @@
+"""The aggregate functions, one class each: how values become state, states one state, and state a result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from unskew.errors import ColumnError, RangeError
+from unskew.operators.groups import Groups
+from unskew.operators.reductions import greatest_by_group, least_by_group, sum_by_group
+
+_MOST_DIGITS = 38
+_DIGITS_FOR_SUMS, _DIGITS_FOR_MEANS = 10, 4
+
+
+@dataclass(frozen=True)
+class Result(ABC):
+    """One aggregate: `name` is what it is called, `column` what it is over, `input_kind` the type of that column."""
+
+    name: str
+    column: str | None
+    input_kind: pa.DataType
+
+    def __post_init__(self) -> None:
+        if not self.fits(self.input_kind):
+            raise ColumnError(
+                f"{type(self).__name__.lower()} does not work on this type",
+                where=f"column {self.column!r}",
+                got=str(self.input_kind),
+            )
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Tell whether columns of this type can be aggregated so."""
+        return any(test(kind) for test in (types.is_signed_integer, types.is_floating, types.is_decimal128))
+
+    @property
+    @abstractmethod
+    def kind(self) -> pa.DataType:
+        """The type of the result."""
+
+    @property
+    def state(self) -> list[pa.Field]:
+        """The columns of its state."""
+        return [pa.field(self.name, self.kind)]
+
+    @abstractmethod
+    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+        """Return the state that the values of each group amount to."""
+
+    @abstractmethod
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Return one state per group."""
+
+    def finish(self, states: list[pa.Array]) -> pa.Array:
+        """Return the result."""
+        return states[0]
+
+
+class Count(Result):
+    """Rows, or values that are not null."""
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Accept every type."""
+        return True
+
+    @property
+    def kind(self) -> pa.DataType:
+        """A long."""
+        return pa.int64()
+
+    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+        """Count."""
+        if values is None or values.null_count == 0:
+            return [pa.array(groups.counts)]
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        return [pa.array(np.bincount(groups.group_of_row[valid], minlength=len(groups)))]
+
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Add counts up."""
+        return [sum_by_group(states[0], groups).fill_null(0)]
+
+
+class Sum(Result):
+    """The sum of values."""
+
+    @property
+    def kind(self) -> pa.DataType:
+        """Spark's type for sums."""
+        return _type_of_sum(self.input_kind)
+
+    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+        """Add values up."""
+        return [sum_by_group(_as(values, self.kind), groups)]
+
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Add sums up."""
+        return [sum_by_group(states[0], groups)]
+
+
+class Mean(Result):
+    """The sum of values divided by their number; the sum of integers is a double here, as in Spark."""
+
+    @property
+    def kind(self) -> pa.DataType:
+        """Spark's type for means."""
+        if types.is_decimal(self.input_kind):
+            digits = min(_MOST_DIGITS, self.input_kind.precision + _DIGITS_FOR_MEANS)
+            return pa.decimal128(digits, min(_MOST_DIGITS, self.input_kind.scale + _DIGITS_FOR_MEANS))
+        return pa.float64()
+
+    @property
+    def state(self) -> list[pa.Field]:
+        """Sum and number."""
+        total = _type_of_sum(self.input_kind) if types.is_decimal(self.input_kind) else pa.float64()
+        return [pa.field(f"{self.name}.sum", total), pa.field(f"{self.name}.count", pa.int64())]
+
+    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+        """Add values up, and count them."""
+        total = sum_by_group(_as(values, self.state[0].type), groups)
+        return [total, *Count(self.name, self.column, self.input_kind).lift(values, groups)]
+
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Add both up."""
+        return [sum_by_group(states[0], groups), sum_by_group(states[1], groups).fill_null(0)]
+
+    def finish(self, states: list[pa.Array]) -> pa.Array:
+        """Divide."""
+        total, count = states
+        if not types.is_decimal(self.kind):
+            return pc.divide(total, count.cast(pa.float64()))  # a sum of nothing is null, so is its mean
+        return _decimal_quotient(total, count, self.kind)
+
+
+class Extreme(Result):
+    """The smallest or greatest value."""
+
+    pick: Callable[[pa.Array, Groups], pa.Array]
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Accept what has an order."""
+        ordered = (types.is_temporal, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        return super().fits(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
+
+    @property
+    def kind(self) -> pa.DataType:
+        """The type of the values."""
+        return self.input_kind
+
+    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+        """Choose among values."""
+        return [type(self).pick(_as(values, self.kind), groups)]
+
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Choose among those chosen."""
+        return [type(self).pick(states[0], groups)]
+
+
+class Min(Extreme):
+    """The smallest value."""
+
+    pick = staticmethod(least_by_group)
+
+
+class Max(Extreme):
+    """The greatest value."""
+
+    pick = staticmethod(greatest_by_group)
+
+
+RESULTS: dict[str, type[Result]] = {"count": Count, "sum": Sum, "mean": Mean, "avg": Mean, "min": Min, "max": Max}
+
+
+def _type_of_sum(kind: pa.DataType) -> pa.DataType:
+    if types.is_decimal(kind):
+        return pa.decimal128(min(_MOST_DIGITS, kind.precision + _DIGITS_FOR_SUMS), kind.scale)
+    return pa.float64() if types.is_floating(kind) else pa.int64()
+
+
+def _decimal_quotient(total: pa.Array, count: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Divide and round half up. Arrow cuts quotients off far behind the digit that decides."""
+    wide = total.cast(pa.decimal256(total.type.precision, total.type.scale))
+    divisor = pc.if_else(pc.equal(count, 0), 1, count).cast(pa.decimal256(19, 0))  # a sum of nothing is null
+    try:
+        return pc.round(pc.divide(wide, divisor), kind.scale, "half_towards_infinity").cast(kind)
+    except pa.ArrowInvalid:
+        raise RangeError(f"a mean is out of the range of {kind}", hint="take the mean of a double") from None
+
+
+def _as(values: pa.Array | None, kind: pa.DataType) -> pa.Array:
+    assert values is not None  # only Count works without a column
+    return values if values.type == kind else values.cast(kind)

@@ -1,0 +1,11 @@
+"""Run an operator without Spark, on channels that fail and keys that move: failure is data.
+
+    run(operator, [rows, ABORT(), rows, RESTART(), MOVE("ada", to=1), rows], key="user", channels=2)
+
+An operator is right if its result is the same whatever is put between the batches, and whatever the number of channels.
+"""
+
+from unskew.testing.run import RunResult, run
+from unskew.testing.steps import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, disturbed
+
+__all__ = ["ABORT", "ADVANCE", "MOVE", "MOVE_SLOT", "RESTART", "RunResult", "disturbed", "run"]

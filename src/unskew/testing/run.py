@@ -1,0 +1,104 @@
+"""The test run: what an operator returns and leaves behind."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.errors import ArgumentError
+from unskew.operators import Operator
+from unskew.testing.runtime import Runtime
+from unskew.testing.steps import Event
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What an operator returned, batch by batch, and the state it left behind; equal if both are, in any row order.
+
+    Parameters
+    ----------
+    outputs
+        One table per batch, its rows in a canonical order.
+    state
+        All rows held in the end, in a canonical order: ``hash``, ``key.<name>``..., ``value.<name>``...
+    attempts
+        How often batches were run, the failed ones too.
+    """
+
+    outputs: list[pa.Table]
+    state: pa.Table
+    attempts: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunResult) and self._rows() == other._rows()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _rows(self) -> list[list[str]]:
+        return [[repr(row) for row in table.to_pylist()] for table in (*self.outputs, self.state)]
+
+
+def run(
+    operator: Operator,
+    steps: Iterable[pa.Table | Event],
+    *,
+    key: str | Sequence[str],
+    channels: int = 1,
+    slots: int = 64,
+    seed: int = 0,
+) -> RunResult:
+    """Run an operator over batches, with whatever happens between them.
+
+    Works as the runtime does: rows are routed by their keys' hashes, combined on the way at times, grouped, handed to
+    the operator channel by channel; state is committed to a store, moved by extraction and installation, and read again
+    from a local copy or from the store.
+
+    Parameters
+    ----------
+    operator
+        Not bound yet; the first batch's schema is its input.
+    steps
+        Tables are batches (without rows: a batch in which only time passes). See `ABORT`, `RESTART`, `MOVE`, `ADVANCE`.
+    key
+        The key's column or columns.
+    channels, slots
+        Size of the routing table.
+    seed
+        Decides where aborted batches fail, which machine runs what, and where rows are combined.
+
+    Examples
+    --------
+    >>> from unskew.operators import Aggregate
+    >>> from unskew.testing import ABORT, MOVE
+    >>> rows = pa.table({"user": ["ada", "bob", "ada"]})
+    >>> smooth = run(Aggregate(n="count"), [rows, rows], key="user")
+    >>> rough = run(Aggregate(n="count"), [rows, MOVE("ada", to=1), ABORT(), rows], key="user", channels=2, seed=7)
+    >>> smooth == rough, smooth.outputs[1].to_pylist()
+    (True, [{'user': 'ada', 'n': 4}, {'user': 'bob', 'n': 2}])
+    """
+    names = (key,) if isinstance(key, str) else tuple(key)
+    steps = list(steps)
+    batches = [step for step in steps if isinstance(step, pa.Table)]
+    if not batches:
+        raise ArgumentError("there is no batch to run", hint="steps must hold at least one table")
+    with tempfile.TemporaryDirectory(prefix="unskew-testing-") as folder:
+        runtime = Runtime(
+            operator.bind(batches[0].schema, names), Path(folder), np.random.default_rng(seed), channels, slots
+        )
+        outputs = []
+        for step in steps:
+            if isinstance(step, pa.Table):
+                outputs.append(_canonical(runtime.batch(step)))
+            else:
+                runtime.happen(step)
+        return RunResult(outputs, _canonical(runtime.held()), runtime.attempts)
+
+
+def _canonical(rows: pa.Table) -> pa.Table:
+    texts = [repr(row) for row in rows.to_pylist()]
+    return rows.take(pa.array(sorted(range(len(texts)), key=texts.__getitem__), pa.int64()))

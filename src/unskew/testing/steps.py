@@ -1,0 +1,79 @@
+"""What may happen between two batches, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ABORT:
+    """The next batch fails at a random instant, before or after some of its channels have committed, and runs again."""
+
+
+@dataclass(frozen=True)
+class RESTART:
+    """Everything but the store is lost: processes, memory, local copies."""
+
+
+@dataclass(frozen=True)
+class MOVE:
+    """A key changes its channel before the next batch.
+
+    Parameters
+    ----------
+    key
+        The key's value, or a tuple of values if the key has several columns.
+    to
+        The channel.
+    """
+
+    key: Any
+    to: int
+
+
+@dataclass(frozen=True)
+class MOVE_SLOT:  # noqa: N801
+    """All keys of a slot that have no channel of their own change it before the next batch."""
+
+    slot: int
+    to: int
+
+
+@dataclass(frozen=True)
+class ADVANCE:
+    """Time passes before the next batch: on the clock, and for the watermark, which has the same origin."""
+
+    milliseconds: int
+
+
+Event = ABORT | RESTART | MOVE | MOVE_SLOT | ADVANCE
+
+
+def disturbed(
+    batches: Sequence[pa.Table], *, key: str | Sequence[str], channels: int, slots: int = 64, seed: int = 0
+) -> list[pa.Table | Event]:
+    """Return batches with random moves, aborts and restarts between them.
+
+    Examples
+    --------
+    >>> rows = pa.table({"user": ["ada", "bob", "ada"]})
+    >>> [type(step).__name__ for step in disturbed([rows, rows], key="user", channels=2, seed=1)]
+    ['MOVE', 'MOVE', 'Table', 'MOVE', 'RESTART', 'Table']
+    """
+    names = (key,) if isinstance(key, str) else tuple(key)
+    random, steps = np.random.default_rng(seed), list[pa.Table | Event]()
+    for batch in batches:
+        if batch.num_rows and channels > 1:
+            for row in random.integers(batch.num_rows, size=random.integers(1, 4)).tolist():
+                values = tuple(batch.column(name)[row].as_py() for name in names)
+                steps.append(MOVE(values, int(random.integers(channels))))
+            if random.random() < 0.3:
+                steps.append(MOVE_SLOT(int(random.integers(slots)), int(random.integers(channels))))
+        steps.extend(event for event, share in ((ABORT(), 0.3), (RESTART(), 0.1)) if random.random() < share)
+        steps.append(batch)
+    return steps
