@@ -99,7 +99,14 @@ fi
 
 say "Installing the locked packages (two minutes or so; PySpark alone is 450 MB) ..."
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
-"${pip[@]}" install --require-hashes -r requirements/lock.txt </dev/null
+if [ -t 1 ]; then
+    "${pip[@]}" install --require-hashes -r requirements/lock.txt </dev/null
+else
+    "${pip[@]}" install --require-hashes -r requirements/lock.txt </dev/null |
+        while IFS= read -r line; do
+            case $line in "Requirement already"* | Ignoring*) ;; *) printf '%s\n' "$line" ;; esac
+        done
+fi
 "${pip[@]}" install --quiet --no-deps --no-build-isolation -e . </dev/null
 
 fingerprint >"$stamp"

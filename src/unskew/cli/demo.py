@@ -11,7 +11,7 @@ from unskew.cli.output import Json, console, print_json
 
 
 def demo(
-    batches: Annotated[int, typer.Option(help="How many batches; it ends after 75 seconds of streaming anyway.")] = 16,
+    batches: Annotated[int, typer.Option(help="How many batches; after a minute of them it ends anyway.")] = 16,
     rows: Annotated[int, typer.Option(help="Rows per batch.")] = 20_000,
     channels: Annotated[int, typer.Option(help="How many channels (state partitions).")] = 8,
     out: Annotated[Path, typer.Option(help="Where to write the page with the plots.")] = Path("unskew-demo.html"),

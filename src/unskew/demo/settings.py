@@ -25,7 +25,7 @@ class Settings:
         After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
         a channel is luck: of all shifts this one has average luck.
     most_seconds
-        The demonstration also ends, after the first batch at the earliest, when so much time is up.
+        The demonstration also ends when so much time has passed since the first batch.
     microseconds_per_row
         What a row costs the operator. It is spent waiting, as for a remote service, so that two cores can play eight.
 
@@ -44,7 +44,7 @@ class Settings:
     seed: int = 0
     batches_per_shift: int = 4
     shift: int = 93
-    most_seconds: float = 75.0
+    most_seconds: float = 60.0
     microseconds_per_row: float = 400.0
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import signal
 import tempfile
@@ -124,17 +125,24 @@ def _batch(number: int, seconds: float, output: pd.DataFrame, channels: int) -> 
 
 
 def _batches(query: StreamingQuery, settings: Settings, sink: Sink) -> Iterator[Batch]:
-    """Wait in Python, not in Java, so that Ctrl-C is answered at once; stop waiting when the time is up."""
-    deadline = time.monotonic() + settings.most_seconds
+    deadline = math.inf
     for number in range(settings.batches):
-        while True:
-            try:
-                yield sink.done.get(timeout=0.5)
-                break
-            except queue.Empty:
-                if number > 0 and time.monotonic() > deadline:
-                    return
-                if not query.isActive and sink.done.empty():
-                    problem = query.exception()
-                    reason = str(problem).partition("\n")[0] if problem else None
-                    raise SessionError("the streaming query ended early", got=reason) from None
+        batch = _next_batch(query, sink, deadline)
+        if batch is None:
+            return
+        yield batch
+        if number == 0:
+            deadline = time.monotonic() + settings.most_seconds
+
+
+def _next_batch(query: StreamingQuery, sink: Sink, deadline: float) -> Batch | None:
+    """Wait in Python, not in Java, so that Ctrl-C is answered at once; return None when the time is up."""
+    while time.monotonic() < deadline:
+        try:
+            return sink.done.get(timeout=0.5)
+        except queue.Empty:
+            if not query.isActive and sink.done.empty():
+                problem = query.exception()
+                reason = str(problem).partition("\n")[0] if problem else None
+                raise SessionError("the streaming query ended early", got=reason) from None
+    return None
