@@ -26,7 +26,7 @@ CORE = {
     "operators",
 }
 HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
-ABOVE = {"spark", "kafka", "simulation", "experiments", "workloads", "bench", "demo", "doctor", "cli"}
+ABOVE = {"spark", "kafka", "simulation", "experiments", "workloads", "bench", "demo", "doctor", "testing", "cli"}
 USERS_OF_PYSPARK = ("unskew.spark", "unskew.workloads.spark_source", "unskew.demo", "unskew.experiments")
 
 

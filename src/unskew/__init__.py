@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from unskew.kernel_cache import ensure_kernel_cache
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unskew.planners import planner
+    from unskew.spark.balance import balance
+
+__all__ = ["__version__", "balance", "planner"]
 
 __version__ = "0.1.0"
 
-ensure_kernel_cache()
+# imported at first use, so that the command line answers at once and planning needs no Spark
+_HOMES = {"balance": "unskew.spark.balance", "planner": "unskew.planners"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unskew' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from unskew.spark.check import check_session
 from unskew.spark.session import session
+from unskew.workloads.spark_source import register as register_workloads
 
-__all__ = ["check_session", "session"]
+__all__ = ["check_session", "register_workloads", "session"]

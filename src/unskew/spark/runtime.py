@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from unskew.errors import CheckpointError
 from unskew.planners.report import Report
 from unskew.routing.moves import Moves
-from unskew.spark.channel import REPORT, ROWS
 from unskew.spark.control_log import ControlLog
 from unskew.spark.controller import Controller
 from unskew.spark.decision import Decision
-from unskew.spark.packing import unpack
+from unskew.spark.output import materialised
 from unskew.spark.reports import ChannelReport
 from unskew.spark.sinks import Sink
 from unskew.spark.task import DECISION_PROPERTY
@@ -46,6 +44,7 @@ class Runtime:
         self._spark, self._name, self._log, self._controller = spark, name, log, controller
         self._sink, self._output_schema = sink, output_schema
         self._lock = threading.Lock()
+        self._output_bytes: int | None = None
         self._reports: Mapping[int, ChannelReport] = {}
         self._plans: deque[tuple[int, Report]] = deque(maxlen=HISTORY)
         self._moves: deque[tuple[int, Moves]] = deque(maxlen=HISTORY)
@@ -63,17 +62,10 @@ class Runtime:
 
     def on_batch(self, output: DataFrame, batch_id: int) -> None:
         """Take in a batch's output; called by Spark."""
-        batch = output.localCheckpoint(eager=True)
-        try:
-            reports = [
-                ChannelReport.from_bytes(bytes(row.payload))
-                for row in batch.where(batch.kind == REPORT).select("payload").collect()
-            ]
-            rows = batch.where(batch.kind == ROWS).select("payload").mapInArrow(_unpack_rows, self._output_schema)
-            self._sink(rows, batch_id)
-            self._decide(batch_id, {report.channel: report for report in reports})
-        finally:
-            _release(batch)
+        with materialised(output, self._output_schema, self._output_bytes) as batch:
+            self._sink(batch.rows, batch_id)
+            self._output_bytes = batch.bytes
+            self._decide(batch_id, {report.channel: report for report in batch.reports})
 
     def _decide(self, batch_id: int, reports: Mapping[int, ChannelReport]) -> None:
         last = self.decision if self.decision.batch_id == batch_id else self._log.read_decision(batch_id)
@@ -112,16 +104,3 @@ class Runtime:
         """The last moves, each with the batch at whose end the state leaves."""
         with self._lock:
             return list(self._moves)
-
-
-def _unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for blob in batch.column("payload"):
-            yield from unpack(blob.as_buffer()).to_batches()
-
-
-def _release(batch: DataFrame) -> None:
-    """Give back the memory of a materialised batch without waiting for the garbage collector."""
-    plan: Any = batch._jdf.queryExecution().analyzed()
-    if plan.getClass().getSimpleName() == "LogicalRDD":
-        plan.rdd().unpersist(False)
