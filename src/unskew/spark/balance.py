@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import check_key_type
 from unskew.operators import Operator
+from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.planners import Planner
 from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
 from unskew.spark.controller import Controller
+from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
 from unskew.spark.stage import Stage
 
 GIBIBYTE = 1 << 30
+
+OUTPUT_MODES = ("append", "update")
 
 # logical nodes that keep the order of rows within a partition; anything else may shuffle
 ORDER_KEPT = {
@@ -111,17 +117,74 @@ class BalancedStream:
 
         Each batch yields one row for every key that had rows in it, as Spark's update mode does.
         """
-        from unskew.operators.aggregate import Aggregate
-
         return self.apply(Aggregate(**aggregates))
 
-    def apply(self, operator: Operator) -> Stage:
-        """Run any operator."""
+    def applyInPandasWithState(  # noqa: N802
+        self,
+        func: Callable[..., Any],
+        outputStructType: StructType | str,  # noqa: N803
+        stateStructType: StructType | str,  # noqa: N803
+        outputMode: str,  # noqa: N803
+        timeoutConf: str,  # noqa: N803
+    ) -> Stage:
+        """Call a function for every key, as Spark's method of this name does: same arguments, same rows out.
+
+        Parameters
+        ----------
+        func
+            ``func(key, frames, state)`` yields frames; `state` is Spark's `GroupState`.
+        outputStructType, stateStructType
+            Schemas of the output and of the state, as a `StructType` or in words.
+        outputMode
+            ``"update"`` or ``"append"``; says what the output means, the rows are the same.
+        timeoutConf
+            ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``.
+        """
+        if outputMode.lower() not in OUTPUT_MODES:
+            raise ArgumentError("there is no such output mode", got=outputMode, hint=f"one of {OUTPUT_MODES}")
+        return self._call_per_key(PandasFunction, func, outputStructType, stateStructType, timeoutConf)
+
+    def apply_per_key(
+        self,
+        func: Lean,
+        output_schema: StructType | str,
+        state_schema: StructType | str,
+        *,
+        timeout: str = GroupStateTimeout.NoTimeout,
+    ) -> Stage:
+        """Call a function for every key with NumPy arrays, which is many times faster than with pandas frames.
+
+        Parameters
+        ----------
+        func
+            ``func(key, rows, state)`` returns ``(state, output)`` or ``(state, output, deadline_ms)``; see
+            `unskew.spark.per_key.LeanFunction`.
+        output_schema, state_schema
+            Schemas of the output and of the state, as a `StructType` or in words.
+        timeout
+            ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``: the time that deadlines are in.
+        """
+        return self._call_per_key(LeanFunction, func, output_schema, state_schema, timeout)
+
+    def _call_per_key(
+        self,
+        form: type[PerKeyFunction],
+        function: Callable[..., Any],
+        output: StructType | str,
+        state: StructType | str,
+        timeout: str,
+    ) -> Stage:
+        spark: Any = self.events.sparkSession
+        output, state = (spark._parse_ddl(each) if isinstance(each, str) else each for each in (output, state))
+        return self.apply(form(function, output, state, timeout, ArrowSettings.of(spark)), output)
+
+    def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
+        """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
         bound = operator.bind(_arrow_schema(self.events), self.key)
         return Stage(
             events=self.events,
             operator=bound,
-            output_schema=from_arrow_schema(bound.output_schema, prefer_timestamp_ntz=True),
+            output_schema=output_schema or from_arrow_schema(bound.output_schema, prefer_timestamp_ntz=True),
             channels=self.channels,
             max_channels=self.channels,
             slots=self.slots,

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 
@@ -56,6 +57,13 @@ class ArrowSettings:
             integers_to_decimals=flag("spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled", "false"),
             nullable_integers=flag("spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype", "false"),
         )
+
+    def arrow_schema(self, schema: StructType) -> pa.Schema:
+        """Return the Arrow schema of rows; every column may hold nulls, whatever was declared, as after any stateful
+        operator of Spark's.
+        """
+        fields = to_arrow_schema(schema, timezone=self.timezone)
+        return pa.schema([pa.field(field.name, field.type) for field in fields])
 
     def to_pandas(self, rows: pa.RecordBatch) -> list[pd.Series[Any]]:
         """Return the columns as Spark shows them to a pandas function."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pandas.core.internals import BlockManager
+from pandas.core.internals import BlockManager  # type: ignore[import-not-found]
 from pyarrow import types
 
 from unskew.spark.per_key.arrow_settings import ArrowSettings
@@ -50,13 +50,14 @@ class Frames:
         lengths = np.diff(bounds)
         patterns = null_patterns(rows, bounds)
         begins = np.empty(len(lengths), np.int64)
-        self._cutters = []
+        self._cutters: list[Cutter] = []
         for pattern in range(int(patterns.max(initial=-1)) + 1):
             alike = patterns == pattern
             chosen = rows if alike.all() else rows.filter(pa.array(np.repeat(alike, lengths)))
             begins[alike] = np.cumsum(lengths[alike]) - lengths[alike]
             self._cutters.append(Cutter(pd.concat(settings.to_pandas(chosen), axis=1)))
-        self._first_parts, self._patterns = first_parts.tolist(), patterns.tolist()
+        self._first_parts: list[int] = first_parts.tolist()
+        self._patterns: list[int] = patterns.tolist()
         self._begins, self._ends = begins.tolist(), (begins + lengths).tolist()
 
     def __call__(self, group: int) -> Iterator[pd.DataFrame]:
@@ -80,7 +81,7 @@ class Cutter:
         self._blocks = [
             (type(block), block.values, block.values.ndim == 2, block._mgr_locs) for block in inner._mgr.blocks
         ]
-        self._make: Any = pd.DataFrame._from_mgr  # type: ignore[attr-defined]
+        self._make: Any = inner._from_mgr
 
     def __call__(self, start: int, stop: int) -> pd.DataFrame:
         """Return the rows from `start` up to `stop`, without copying them."""

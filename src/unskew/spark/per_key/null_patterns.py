@@ -48,7 +48,9 @@ def _flags(column: pa.Array, shown_as_array: bool) -> list[Mask]:
         return _per_list(column.offsets, column.values, shown_as_array=True)
     if types.is_map(kind):
         return [
-            flag for part in (column.keys, column.items) for flag in _per_list(column.offsets, part, shown_as_array=False)
+            flag
+            for part in (column.keys, column.items)
+            for flag in _per_list(column.offsets, part, shown_as_array=False)
         ]
     if types.is_struct(kind):
         return [flag for i in range(kind.num_fields) for flag in _flags(column.field(i), shown_as_array=False)]

@@ -1,0 +1,191 @@
+"""What the drop-in and the lean form share: one call per key and batch, with state, timeouts and late rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.types import StructType
+
+from unskew.errors import ArgumentError
+from unskew.operators import Clock, Groups, KeyedState, Operator
+from unskew.operators.base import TimeMode
+from unskew.spark.per_key.arrow_settings import ArrowSettings
+from unskew.spark.per_key.calls import STATE, TIMEOUT, KeyCalls
+from unskew.spark.per_key.state_values import StateValues
+
+Inputs = Callable[[int], Any]
+"""Gives the rows of a group as the function gets them; called once per group."""
+
+ROWS_CONVERTED_AT_ONCE = 1 << 17
+
+TIMEOUTS: dict[str, TimeMode] = {
+    GroupStateTimeout.NoTimeout: "none",
+    GroupStateTimeout.ProcessingTimeTimeout: "processing",
+    GroupStateTimeout.EventTimeTimeout: "event",
+}
+
+
+class PerKeyFunction(Operator):
+    """Calls a function for every key that has rows, then for every key whose time has come.
+
+    What is kept of a key is the struct ``state`` and, with timeouts, ``timeout_ms``. A key may have a timeout and no
+    state. What identifies the operator in a checkpoint is the state's schema and the kind of timeout: the function
+    may change between two starts, as it may under Spark.
+
+    Parameters
+    ----------
+    function
+        The user's function.
+    output, state
+        The schemas of its output and of its state.
+    timeout
+        One of Spark's `GroupStateTimeout`.
+    settings
+        How Spark would convert rows.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        output: StructType,
+        state: StructType,
+        timeout: str = GroupStateTimeout.NoTimeout,
+        settings: ArrowSettings | None = None,
+    ) -> None:
+        if not callable(function):
+            raise ArgumentError("this is not a function", got=function)
+        for name, schema in (("output", output), ("state", state)):
+            if not isinstance(schema, StructType):
+                raise ArgumentError(f"the {name} schema must be a StructType", got=schema)
+        if timeout not in TIMEOUTS:
+            raise ArgumentError("there is no such timeout", got=timeout, hint=f"one of {', '.join(TIMEOUTS)}")
+        self.function, self.output, self.state = function, output, state
+        self.timeout, self.settings = timeout, settings or ArrowSettings()
+        self.time_mode = TIMEOUTS[timeout]
+        self.deadline = None if self.time_mode == "none" else TIMEOUT
+        self.late_rows = 0
+        self.seconds: NDArray[np.float64] | None = None
+
+    def __repr__(self) -> str:
+        return f"PerKeyFunction(state={self.state.simpleString()!r}, timeout={self.timeout!r})"
+
+    def check(self) -> None:
+        """Refuse timeouts in event time on a stream without a watermark."""
+        super().check()
+        if self.time_mode == "event" and self.event_time is None:
+            raise ArgumentError(
+                "timeouts in event time need a watermark", hint="call withWatermark(...) on the stream before balance"
+            )
+
+    @property
+    def value_schema(self) -> pa.Schema:
+        """The state of a key, and when it times out."""
+        fields = [pa.field(STATE, self.values.kind)]
+        return pa.schema(fields if self.deadline is None else [*fields, pa.field(TIMEOUT, pa.int64())])
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """What the function returns."""
+        return self.settings.arrow_schema(self.output)
+
+    @property
+    @abstractmethod
+    def values(self) -> StateValues:
+        """How state is shown to the function."""
+
+    @abstractmethod
+    def key_tuples(self, keys: pa.Table) -> list[tuple[Any, ...]]:
+        """Return keys as the function gets them."""
+
+    @abstractmethod
+    def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64], clock: Clock) -> Inputs:
+        """Return what gives the rows of each group; `rows` lie group after group, from `starts` on."""
+
+    @abstractmethod
+    def inputs_of_timeouts(self, clock: Clock) -> Inputs:
+        """Return what gives a key that has timed out its rows, of which there are none."""
+
+    @abstractmethod
+    def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
+        """Call the function for groups, the i-th with ``inputs(i)``; return its output."""
+
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+        """Call the function for every key with rows that are not late.
+
+        Afterwards `seconds` tells what each group's call took, and `late_rows` how many rows were passed over.
+        """
+        order, starts = self._on_time(groups, rows, clock)
+        calls = self._calls(state, groups, clock, timed_out=False)
+        output = [
+            self.call(calls, slab.tolist(), self.inputs(_batch(rows, order[starts[slab[0]] : end]), places, clock))
+            for slab, places, end in _slabs(starts)
+        ]
+        calls.write(state, groups, self.values, with_deadlines=self.deadline is not None)
+        self.seconds = np.array(calls.seconds)
+        return self._joined(output)
+
+    def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
+        """Call the function for the keys whose time has come: whose timeout lies before the clock."""
+        now = clock.watermark_ms if self.time_mode == "event" else clock.processing_time_ms
+        if self.deadline is None or now is None:
+            return self.output_schema.empty_table()
+        groups = state.due(now - 1)
+        calls = self._calls(state, groups, clock, timed_out=True)
+        output = self.call(calls, list(range(len(groups))), self.inputs_of_timeouts(clock))
+        calls.write(state, groups, self.values, with_deadlines=True)
+        return self._joined([output])
+
+    def _calls(self, state: KeyedState, groups: Groups, clock: Clock, timed_out: bool) -> KeyCalls:
+        held, _ = state.get(groups)
+        states = self.values.to_python(held.column(STATE).combine_chunks())
+        deadlines = [None] * len(groups) if self.deadline is None else held.column(TIMEOUT).to_pylist()
+        return KeyCalls(clock, timed_out, self.key_tuples(groups.keys), states, deadlines)
+
+    def _on_time(self, groups: Groups, rows: pa.Table, clock: Clock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that are not late, group after group, and where groups start among them.
+
+        Spark lets rows be late only where timeouts are in event time.
+        """
+        self.late_rows = 0
+        if self.time_mode != "event" or clock.previous_watermark_ms is None:
+            return groups.order, groups.starts
+        late = _is_late(rows.column(self.event_time), clock.previous_watermark_ms)
+        if not late.any():
+            return groups.order, groups.starts
+        self.late_rows = int(late.sum())
+        counts = np.bincount(groups.group_of_row[~late], minlength=len(groups))
+        return groups.order[~late[groups.order]], np.concatenate(([0], np.cumsum(counts)))
+
+    def _joined(self, tables: list[pa.Table]) -> pa.Table:
+        return pa.concat_tables([self.output_schema.empty_table(), *tables])
+
+
+def _slabs(starts: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
+    """Cut groups into runs of not too many rows; yields the groups that have rows, where each starts, and the end."""
+    counts = np.diff(starts)
+    slab = starts[:-1] // ROWS_CONVERTED_AT_ONCE
+    for groups in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(slab)) + 1):
+        filled = groups[counts[groups] > 0]
+        if len(filled):
+            end = int(starts[groups[-1] + 1])
+            yield filled, np.append(starts[filled], end) - starts[filled[0]], end
+
+
+def _batch(rows: pa.Table, order: NDArray[np.int64]) -> pa.RecordBatch:
+    return rows.take(pa.array(order)).combine_chunks().to_batches()[0]
+
+
+def _is_late(column: pa.ChunkedArray, watermark_ms: int) -> NDArray[np.bool_]:
+    """Tell which rows lie at or before a watermark; a window lies where it ends, null is never late."""
+    if pa.types.is_struct(column.type):
+        column = pc.struct_field(column, "end")
+    microseconds = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    late = pc.fill_null(pc.less_equal(microseconds, watermark_ms * 1000), False)
+    return np.asarray(late.to_numpy(zero_copy_only=False))

@@ -1,0 +1,104 @@
+"""The drop-in: a function written for Spark's ``applyInPandasWithState``."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.streaming.state import GroupState
+
+from unskew.errors import ArgumentError
+from unskew.operators import Clock
+from unskew.spark.per_key.base import Inputs, PerKeyFunction
+from unskew.spark.per_key.calls import KeyCalls
+from unskew.spark.per_key.frame_output import FrameOutput
+from unskew.spark.per_key.frames import Frames, key_tuples
+from unskew.spark.per_key.spark_values import SparkValues
+
+
+class PandasFunction(PerKeyFunction):
+    """Calls ``func(key, frames, state)``, which yields frames, with Spark's own `GroupState`.
+
+    Keys, frames, state and output are converted by Spark's code, for many keys at once: about 30 microseconds for each
+    key beside what the function itself takes.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import LongType, StringType, StructType
+    >>> from unskew.hashing import hash_keys
+    >>> from unskew.operators import KeyedState, MemoryStore
+    >>> def count(key, frames, state):
+    ...     n = sum(map(len, frames)) + (state.get[0] if state.exists else 0)
+    ...     state.update((n,))
+    ...     yield pd.DataFrame({"user": [key[0]], "n": [n]})
+    >>> output, kept = StructType().add("user", StringType()).add("n", LongType()), StructType().add("n", LongType())
+    >>> rows = pa.table({"user": ["ada", "bob", "ada"]})
+    >>> operator = PandasFunction(count, output, kept).bind(rows.schema, ("user",))
+    >>> with KeyedState.open(MemoryStore(), operator.key_schema, operator.value_schema, slots=8) as state:
+    ...     groups = state.group(rows, hash_keys(rows, "user"))
+    ...     for batch_id in range(2):
+    ...         print(operator.update(state, groups, rows, Clock(batch_id, 0)).to_pydict())
+    {'user': ['ada', 'bob'], 'n': [2, 1]}
+    {'user': ['ada', 'bob'], 'n': [4, 2]}
+    """
+
+    @cached_property
+    def values(self) -> SparkValues:
+        """State as `GroupState` shows it."""
+        return SparkValues(self.state)
+
+    def key_tuples(self, keys: pa.Table) -> list[tuple[Any, ...]]:
+        """Return keys as Spark gives them to a pandas function."""
+        return key_tuples(keys, self.settings)
+
+    def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64], clock: Clock) -> Inputs:
+        """Give each group an iterator of frames."""
+        return Frames(rows, starts, self.settings)
+
+    def inputs_of_timeouts(self, clock: Clock) -> Inputs:
+        """Give a key that has timed out one empty frame, in a list, as Spark does."""
+        empty = pd.DataFrame(columns=self.input_schema.names)
+        return lambda group: [empty.copy()]
+
+    def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
+        """Call the function for groups."""
+        output = FrameOutput(self.output, self.settings, calls.describe)
+        function, clock, no_timestamp = self.function, calls.clock, GroupState.NO_TIMESTAMP
+        fields, has_watermark = len(self.state), clock.watermark_ms is not None
+        watermark = no_timestamp if clock.watermark_ms is None else clock.watermark_ms
+        for number, group in enumerate(groups):
+            before: Any = calls.states[group]
+            state: Any = GroupState(
+                before,
+                clock.processing_time_ms,
+                watermark,
+                self.timeout,
+                calls.timed_out,
+                has_watermark,
+                before is not None,
+                False,
+                False,
+                no_timestamp,
+                b"",
+                self.state,
+            )
+            started = perf_counter()
+            try:
+                output.take(function(calls.keys[group], inputs(number), state), group)
+                if state._updated and len(state._value) != fields:
+                    raise ArgumentError(f"a state has {fields} fields", got=tuple(state._value))
+            except Exception as error:
+                error.add_note(calls.describe(group))
+                raise
+            calls.seconds[group] = perf_counter() - started
+            deadline = None if state._timeout_timestamp == no_timestamp else int(state._timeout_timestamp)
+            if state._removed and deadline is None:
+                calls.remove(group)
+            elif state._updated or state._removed or deadline is not None:
+                calls.put(group, state._value if state._defined else None, deadline)
+        return output.to_arrow()

@@ -1,0 +1,143 @@
+"""State values as Spark's `GroupState` takes and gives them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as spark_types
+from pyspark.sql.conversion import ArrowTableToRowsConversion
+from pyspark.sql.types import DataType, StructType
+
+from unskew.spark.per_key.arrow_settings import ArrowSettings
+from unskew.spark.per_key.state_values import StateValues
+
+Convert = Callable[[Any], Any]
+
+_LONG = range(-(1 << 63), 1 << 63)
+_BITS: dict[type[DataType], int] = {
+    spark_types.ByteType: 8,
+    spark_types.ShortType: 16,
+    spark_types.IntegerType: 32,
+    spark_types.LongType: 64,
+}
+_TAKEN_AS_IT_IS: dict[type[DataType], type] = {
+    spark_types.BooleanType: bool,
+    spark_types.FloatType: float,
+    spark_types.DoubleType: float,
+    spark_types.StringType: str,
+    **dict.fromkeys(_BITS, int),
+}
+
+
+class SparkValues(StateValues):
+    """Converts state as Spark does: a value that is not of the declared type becomes null, or is fitted to it.
+
+    Spark pickles a state, sends it to the JVM and takes what it recognises: an integer in a double field is null, a
+    larger integer is cut to its lower bits, anything in a string field becomes text.
+
+    Examples
+    --------
+    >>> values = SparkValues(StructType().add("n", spark_types.IntegerType()).add("x", spark_types.DoubleType()))
+    >>> kept = values.to_arrow([(5, 2.5), None, ((1 << 40) + 7, 3)])
+    >>> values.to_python(kept)
+    [(5, 2.5), None, (7, None)]
+    """
+
+    def __init__(self, schema: StructType) -> None:
+        # local time zones are none of the state's business: timestamps are instants
+        super().__init__(pa.struct(list(ArrowSettings().arrow_schema(schema))))
+        self._schema = schema
+
+    def column_to_python(self, column: pa.Array, position: int) -> list[Any]:
+        """Return a field of many states as `GroupState.get` shows it."""
+        field = self._schema.fields[position]
+        table = pa.Table.from_arrays([column], [field.name])
+        rows: list[Any] = ArrowTableToRowsConversion.convert(table, StructType([field]), return_as_tuples=True)
+        return [row[0] for row in rows]
+
+    def column_to_arrow(self, values: Sequence[Any], position: int) -> pa.Array:
+        """Return a field of many states that were given to `GroupState.update`."""
+        spark_type, arrow_type = self._schema.fields[position].dataType, self.kind.field(position).type
+        plain = _TAKEN_AS_IT_IS.get(type(spark_type))
+        if plain is not None and {*map(type, values)} <= {plain, type(None)}:
+            try:
+                return pa.array(values, arrow_type)
+            except pa.ArrowInvalid:  # too large for the type
+                pass
+        convert = from_python(spark_type)
+        return pa.array([convert(spark_type.toInternal(value)) for value in values], arrow_type)
+
+
+def from_python(kind: DataType) -> Convert:
+    """Return how Spark's JVM side turns an internal value into one of the declared type; null if it knows no way."""
+    convert = _from_python(kind)
+    return lambda value: None if value is None else convert(value)
+
+
+def _from_python(kind: DataType) -> Convert:
+    if type(kind) in _BITS:
+        half = 1 << (_BITS[type(kind)] - 1)
+        return lambda value: (value + half) % (2 * half) - half if type(value) is int and value in _LONG else None
+    if isinstance(kind, spark_types.StringType):
+        return _text
+    if type(kind) in _TAKEN_AS_IT_IS:
+        wanted = _TAKEN_AS_IT_IS[type(kind)]
+        return lambda value: value if isinstance(value, wanted) else None
+    if isinstance(kind, spark_types.BinaryType):
+        return _bytes
+    if isinstance(kind, spark_types.DecimalType):
+        unit = Decimal(1).scaleb(-kind.scale)
+        return lambda value: (
+            value.quantize(unit, ROUND_HALF_UP) if isinstance(value, Decimal) and value.is_finite() else None
+        )
+    if isinstance(kind, spark_types.ArrayType):
+        element = from_python(kind.elementType)
+        return lambda value: [element(each) for each in value] if _is_sequence(value) else None
+    if isinstance(kind, spark_types.MapType):
+        key, item = from_python(kind.keyType), from_python(kind.valueType)
+        return lambda value: [(key(k), item(v)) for k, v in value.items()] if isinstance(value, dict) else None
+    if isinstance(kind, StructType):
+        return _struct(kind)
+    if isinstance(kind, spark_types.UserDefinedType):
+        return from_python(kind.sqlType())
+    return lambda value: value  # dates and times, which toInternal has made numbers
+
+
+def _struct(kind: StructType) -> Convert:
+    converters = [from_python(field.dataType) for field in kind.fields]
+    return lambda value: tuple(convert(each) for convert, each in zip(converters, value, strict=True))
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or hasattr(value, "__array__")
+
+
+def _bytes(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    return bytes(value) if isinstance(value, (bytes, bytearray)) else None
+
+
+def _text(value: Any) -> str:
+    """Return a value as Java prints it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _java_double(value)
+    if isinstance(value, list):
+        return f"[{', '.join('null' if each is None else _text(each) for each in value)}]"
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return format(Decimal(repr(value)), "f") if value != int(value) else f"{value:.1f}"
+    digits, exponent = f"{Decimal(repr(value)):E}".split("E")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
