@@ -1,0 +1,65 @@
+"""Trials as a Spark job: one row each, spread over the cluster, results in one Parquet file."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Measures = dict[str, list[float]]
+
+_TASKS_PER_CORE = 16  # trials differ in length: many small tasks keep all cores busy to the end
+_RESULTS = pa.schema(
+    [("trial", pa.int64()), ("seconds", pa.float64()), ("measures", pa.map_(pa.string(), pa.list_(pa.float64())))]
+)
+
+
+def run_trials(
+    spark: SparkSession, trials: Sequence[Any], measure: Callable[[Any], Measures], results: Path | None = None
+) -> list[tuple[Any, Measures]]:
+    """Call `measure` for every trial and return the trials with what was measured, in the order given.
+
+    Parameters
+    ----------
+    spark
+        Trials run in its tasks, in random order, so that long ones do not meet in one task.
+    trials
+        Frozen dataclasses of one type with plain values.
+    measure
+        A pure function at the top of a module that workers can import: from a trial to lists of numbers by name.
+    results
+        Where to write a Parquet file: a row per trial with its parameters, the seconds it took and its measures.
+    """
+    numbers = list(range(len(trials)))
+    random.Random(0).shuffle(numbers)
+    kind, parameters = type(trials[0]), [dataclasses.asdict(trial) for trial in trials]
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column("id").to_pylist():
+                number, started = numbers[place], time.perf_counter()
+                measures = measure(kind(**parameters[number]))
+                row = {"trial": number, "seconds": time.perf_counter() - started, "measures": list(measures.items())}
+                yield pa.RecordBatch.from_pylist([row], schema=_RESULTS)
+
+    tasks = min(len(trials), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    places = spark.range(0, len(trials), 1, tasks)
+    answers = places.mapInArrow(work, "trial long, seconds double, measures map<string, array<double>>").toArrow()
+    answers = answers.sort_by("trial")
+    if results is not None:
+        columns = pa.Table.from_pylist(parameters)
+        for name in ("seconds", "measures"):
+            columns = columns.append_column(name, answers.column(name))
+        pq.write_table(columns, results)
+    return [
+        (trial, dict(measures)) for trial, measures in zip(trials, answers.column("measures").to_pylist(), strict=True)
+    ]
