@@ -1,0 +1,193 @@
+"""Whole queries on Spark, beside native ones on the same rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import unskew
+from unskew.errors import ArgumentError, CheckpointError, ColumnError, KeyTypeError
+from unskew.spark.labels import channel_labels
+
+pytestmark = pytest.mark.spark
+
+
+def write_batches(folder: Path, tables: list[pa.Table]) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, table in enumerate(tables):
+        path = folder / f"{number:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def stream(spark, folder: Path, schema: str):
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def batches_of(query) -> int:
+    return len(query.recentProgress)
+
+
+class Collect:
+    """A sink that remembers what each batch wrote."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list] = {}
+
+    def __call__(self, rows, batch_id: int) -> None:
+        self.batches[batch_id] = rows.collect()
+
+    def sorted(self) -> dict[int, list]:
+        return {batch: sorted(rows, key=repr) for batch, rows in self.batches.items()}
+
+
+def run(balanced, sink, checkpoint: Path, **options):
+    writer = balanced.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query = writer.options(**options).foreachBatch(sink).start()
+    query.awaitTermination()
+    return query
+
+
+def test_labels_put_channel_i_into_partition_i_of_a_real_shuffle(spark) -> None:
+    for partitions in (1, 4, 7):
+        labels = channel_labels(partitions)
+        rows = spark.createDataFrame([(label,) for label in labels], "label int").repartition(partitions, "label")
+        placed = rows.rdd.mapPartitionsWithIndex(lambda i, part: [(row.label, i) for row in part]).collect()
+        assert dict(placed) == {label: i for i, label in enumerate(labels)}
+
+
+def test_aggregates_equal_sparks_in_every_batch_while_keys_move(spark, tmp_path: Path) -> None:
+    """Composite keys with nulls, a key with 60 % of the rows, an empty batch, and a batch with one key only."""
+    rng = np.random.default_rng(0)
+
+    def rows(n: int) -> pa.Table:
+        user = np.where(rng.random(n) < 0.6, "hot", np.char.add("u", (rng.zipf(1.3, n) % 500).astype(str))).tolist()
+        return pa.table(
+            {
+                "user": pa.array([None if u == "u3" else u for u in user], pa.string()),
+                "day": pa.array((rng.random(n) * 3).round(0) * np.where(rng.random(n) < 0.5, -0.0, 1.0)),
+                "amount": pa.array([None if a == 13 else a for a in rng.integers(0, 50, n).tolist()], pa.int32()),
+                "price": rng.integers(0, 640, n) / 64,
+            }
+        )
+
+    one_key = rows(500).set_column(0, "user", pa.array(["u9"] * 500)).set_column(1, "day", pa.array([1.0] * 500))
+    write_batches(tmp_path / "data", [rows(3000), rows(3000), rows(0), one_key, rows(3000), rows(3000)])
+    events = stream(spark, tmp_path / "data", "user string, day double, amount int, price double")
+    ours, native = Collect(), Collect()
+    balanced = unskew.balance(events, ["user", "day"], channels=3, planner="mixed", tolerance=0.01, min_gain=0.0)
+    query = run(
+        balanced.aggregate(
+            n="count",
+            amounts="count(amount)",
+            total="sum(amount)",
+            least="min(price)",
+            most="max(price)",
+            mean="avg(price)",
+        ),
+        ours,
+        tmp_path / "ours",
+    )
+    from pyspark.sql import functions as F
+
+    grouped = events.groupBy("user", "day").agg(
+        F.count("*").alias("n"),
+        F.count("amount").alias("amounts"),
+        F.sum("amount").alias("total"),
+        F.min("price").alias("least"),
+        F.max("price").alias("most"),
+        F.avg("price").alias("mean"),
+    )
+    started = grouped.writeStream.outputMode("update").option("checkpointLocation", str(tmp_path / "native"))
+    started.trigger(availableNow=True).foreachBatch(native).start().awaitTermination()
+    assert len(query.moves) > 0, "something moved"
+    assert ours.sorted() == native.sorted()
+    assert ours.batches[0][0].__fields__ == native.batches[0][0].__fields__
+    assert query.loads.column("channel").to_pylist() == [0, 1, 2]
+    assert sum(query.loads.column("rows").to_pylist()) == 3000
+    assert query.routing_table.version > 0
+    assert all(report.planner == "mixed" for _, report in query.plans)
+
+
+def test_a_checkpoint_continues_and_refuses_another_query(spark, tmp_path: Path) -> None:
+    keys = [np.random.default_rng(i).zipf(1.4, 2000) % 100 for i in range(4)]
+    write_batches(tmp_path / "data", [pa.table({"key": k}) for k in keys[:2]])
+    events = stream(spark, tmp_path / "data", "key long")
+    balanced = unskew.balance(events, "key", channels=2, planner="minmig", tolerance=0.0)
+    sink = Collect()
+    run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
+    write_batches(tmp_path / "data", [pa.table({"key": k}) for k in keys])
+    query = run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
+    final = {row.key: row.n for batch in sorted(sink.batches) for row in sink.batches[batch]}
+    assert final == Counter(np.concatenate(keys).tolist())
+    assert sorted(sink.batches) == [0, 1, 2, 3]
+    assert query.isActive is False
+
+    with pytest.raises(CheckpointError, match="was written with operator ="):
+        run(balanced.aggregate(n="max(key)"), sink, tmp_path / "checkpoint")
+    with pytest.raises(CheckpointError, match=r"max_channels = 2, got 3 .*same max_channels"):
+        wider = unskew.balance(events, "key", channels=3).aggregate(n="count")
+        run(wider, sink, tmp_path / "checkpoint")
+
+    decisions = sorted((tmp_path / "checkpoint" / "unskew" / "decisions").glob("4.*"))
+    text = decisions[-1].read_bytes()
+    for damaged, message in ((text[:-5], "damaged"), (text.replace(b"batch_id", b"batch_ib"), "damaged")):
+        decisions[-1].write_bytes(damaged)
+        (decisions[-1].parent / f".{decisions[-1].name}.crc").unlink(missing_ok=True)
+        with pytest.raises(CheckpointError, match=f"{message}.*restore the checkpoint"):
+            run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
+    decisions[-1].unlink()
+    with pytest.raises(CheckpointError, match="no decision for batch 4"):
+        run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
+
+
+def test_sinks_by_name_and_sinks_that_read_oddly(spark, tmp_path: Path) -> None:
+    write_batches(tmp_path / "data", [pa.table({"key": ["a", "b", "a"]}), pa.table({"key": ["b"]})])
+    counted = unskew.balance(stream(spark, tmp_path / "data", "key string"), "key", channels=2).aggregate(n="count")
+
+    counted.writeStream.format("parquet").trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    written = [pq.read_table(tmp_path / "out" / f"batch_id={i}", partitioning=None).to_pylist() for i in (0, 1)]
+    assert sorted(written[0], key=repr) == [{"key": "a", "n": 2}, {"key": "b", "n": 1}]
+    assert written[1] == [{"key": "b", "n": 2}]
+
+    memory = counted.writeStream.format("memory").queryName("kept").outputMode("update").trigger(availableNow=True)
+    memory.start().awaitTermination()
+    assert sorted(map(tuple, spark.table("kept").collect())) == [("a", 2), ("b", 1), ("b", 2)]
+
+    seen = []
+
+    def odd(rows, batch_id: int) -> None:
+        if batch_id == 0:
+            return
+        seen.extend([rows.count(), rows.limit(1).collect(), rows.count()])
+
+    run(counted, odd, tmp_path / "odd")
+    assert seen[0] == seen[2] == 1
+
+
+def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
+    write_batches(
+        tmp_path / "data", [pa.table({"key": ["a"], "tags": pa.array([[("x", 1)]], pa.map_("string", "int32"))})]
+    )
+    events = stream(spark, tmp_path / "data", "key string, tags map<string,int>")
+    for call, error, message in (
+        (lambda: unskew.balance(spark.range(3), "id"), ArgumentError, "needs a streaming DataFrame"),
+        (lambda: unskew.balance(events, "kee"), ColumnError, "no column of that name, got 'kee'"),
+        (lambda: unskew.balance(events, "tags"), KeyTypeError, "map"),
+        (lambda: unskew.balance(events, "key", channels=0), ArgumentError, "at least one channel, got 0"),
+        (lambda: unskew.balance(events, "key", planner="mixxed"), ArgumentError, "did you mean 'mixed'"),
+        (lambda: unskew.balance(events, "key").aggregate(n="sum(key)"), Exception, "key"),
+        (
+            lambda: unskew.balance(events, "key").aggregate(n="count").writeStream.trigger(continuous="1 second"),
+            ArgumentError,
+            "micro-batches",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            call()
