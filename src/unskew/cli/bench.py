@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from unskew.cli.output import Json, console, print_json
+from unskew.cli.output import Json, console, errors, print_json
 from unskew.errors import ArgumentError
 
 
@@ -35,7 +35,7 @@ def bench(
     if name is None:
         raise ArgumentError("which benchmark", hint="name one, or see them with unskew bench --list")
     benchmark = benchmarks[name]()
-    with console.status(f"measuring {name} ..."):
+    with errors.status(f"measuring {name} ..."):
         result = report(name, benchmark.run(quick))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)

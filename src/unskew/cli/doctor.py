@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from unskew.cli.output import Json, console, print_json
+from unskew.cli.output import Json, console, errors, print_json
 
 MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: "[dim]-[/]"}
 
@@ -32,7 +31,7 @@ def doctor(
     """
     from unskew.doctor import examine
 
-    with console.status("looking ...") if console.is_terminal and not json_output else contextlib.nullcontext():
+    with errors.status("looking ..."):
         findings = list(examine(with_spark))
     fits = all(finding.fits is not False for finding in findings)
     if json_output:
