@@ -27,7 +27,13 @@ CORE = {
 }
 HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
 ABOVE = {"spark", "kafka", "simulation", "experiments", "workloads", "bench", "demo", "doctor", "testing", "cli"}
-USERS_OF_PYSPARK = ("unskew.spark", "unskew.workloads.spark_source", "unskew.demo", "unskew.experiments")
+USERS_OF_PYSPARK = (
+    "unskew.spark",
+    "unskew.workloads.spark_source",
+    "unskew.demo",
+    "unskew.experiments",
+    "unskew.bench",
+)
 
 
 def module_name(path: Path) -> str:

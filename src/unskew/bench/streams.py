@@ -1,0 +1,72 @@
+"""Streaming queries as contenders: the same files through each of them, batch by batch."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = "key string, value double"
+
+Start = Callable[[DataFrame, str], Any]
+"""Starts a query on a stream with a checkpoint and returns it; the query must end by itself."""
+
+
+def write_files(folder: Path, batches: int, rows: int, keys: int, exponent: float = 1.1, seed: int = 0) -> None:
+    """Write one Parquet file per batch: string keys with Zipf frequencies and a value."""
+    rng = np.random.default_rng(seed)
+    weight = 1 / np.arange(1, keys + 1) ** exponent
+    cdf = np.cumsum(weight / weight.sum())
+    names = np.array([f"k{i}" for i in rng.permutation(keys)])
+    for batch in range(batches):
+        drawn = np.searchsorted(cdf, rng.random(rows)).clip(0, keys - 1)
+        write_file(folder, batch, pa.array(names[drawn]), rng.random(rows))
+
+
+def write_file(folder: Path, batch: int, keys: pa.Array, values: np.ndarray[Any, Any]) -> None:
+    """Write the file of one batch; Spark reads the oldest first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{batch:05d}.parquet"
+    pa.parquet.write_table(pa.table({"key": keys, "value": values}), path)
+    os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
+
+
+def read_files(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the files as a stream, one per batch."""
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def discard(rows: DataFrame, batch_id: int) -> None:
+    """Take a batch's rows in and forget them: a sink that costs nothing."""
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def batch_seconds(
+    spark: SparkSession, folder: Path, contenders: Mapping[str, Start], *, rounds: int, skipped: int
+) -> dict[str, list[float]]:
+    """Run every contender over the files, in turns, and return the seconds of its batches but the first ones.
+
+    Parameters
+    ----------
+    rounds
+        How often each runs; rounds go forwards and backwards in turn.
+    skipped
+        Batches of each run that are not counted: start-up, compilation, growing state.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        order = list(contenders.items())
+        for name, start in order if number % 2 == 0 else reversed(order):
+            with tempfile.TemporaryDirectory(prefix="unskew-bench-") as checkpoint:
+                query = start(read_files(spark, folder), checkpoint)
+                query.awaitTermination()
+                progress = [p for p in query.recentProgress if p.numInputRows]
+                seconds[name] += [p.durationMs["triggerExecution"] / 1e3 for p in progress[skipped:]]
+    return seconds
