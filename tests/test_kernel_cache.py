@@ -58,3 +58,18 @@ def test_numba_gets_a_folder_of_this_user_as_the_last_resort(tmp_path):
     folder = Path(done.stdout.strip())
     assert folder.parent == tmp_path
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_importing_unskew_makes_sure_of_it(tmp_path):
+    """Where nothing can be written to, an import of the package must still let kernels be imported."""
+    code = "import os, unskew; print(os.environ.get('NUMBA_CACHE_DIR', 'the usual places do'))"
+    read_only = "import os; os.access = lambda *a: False\n"
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", read_only + code],
+        env={**environment, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(done.stdout.strip()).parent == tmp_path

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from unskew.kernel_cache import ensure_kernel_cache
+
 if TYPE_CHECKING:
     from unskew.planners import planner
     from unskew.spark.balance import balance
@@ -21,3 +23,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'unskew' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+ensure_kernel_cache()
