@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from unskew.errors import ArgumentError
 from unskew.operators.file_entry import FileEntry, is_abandoned
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_PRIVATE, _PARTS = "~", 4
+_SECONDS_TO_OUTLIVE = 3600.0
+_SECONDS_TO_IDLE = 600.0
+_PRIVATE, _TRASH, _PARTS = "~", "trash-", 4
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,13 @@ class LocalCache:
     @property
     def folder(self) -> Path:
         """Where the entries of this start of the machine lie."""
-        boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "unknown"
-        return Path(self.directory) / f"boot-{boot}"
+        return Path(self.directory) / f"boot-{_boot()}"
 
     def listing(self) -> Iterator[Listed]:
         """Yield every entry."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                listed = Listed.of(Path(entry.path))
+        with contextlib.suppress(OSError):
+            for path in self.folder.iterdir():
+                listed = Listed.of(path)
                 if listed is not None:
                     yield listed
 
@@ -74,8 +76,10 @@ class LocalCache:
             if listed.private and is_abandoned(listed.path):
                 remove(listed.path)
         with contextlib.suppress(OSError):
+            for trash in self.folder.glob(f"{_TRASH}*"):
+                shutil.rmtree(trash, ignore_errors=True)
             for folder in Path(self.directory).glob("boot-*"):
-                if folder != self.folder:
+                if folder != self.folder and time.time() - folder.stat().st_mtime > _SECONDS_TO_OUTLIVE:
                     remove(folder)
 
     def evict(self, spare: Path) -> None:
@@ -113,9 +117,10 @@ class CachePlace:
         return self._path("", size, nonce)
 
     def room(self, own: Path) -> int:
-        """Return the bytes that an entry may have: what others leave, or a fair share if that is more."""
-        others = [listed.size for listed in self.cache.listing() if listed.path != own and not self._outdated(listed)]
-        return max(self.cache.budget_bytes // (len(others) + 1), self.cache.budget_bytes - sum(others))
+        """Return the bytes that an entry may have: what others in use leave, or a fair share if that is more."""
+        others = [listed for listed in self.cache.listing() if listed.path != own and not self._outdated(listed)]
+        busy = [listed.size for listed in others if listed.private or time.time() - listed.used < _SECONDS_TO_IDLE]
+        return max(self.cache.budget_bytes // (len(busy) + 1), self.cache.budget_bytes - sum(busy))
 
     def tidy(self, published: Path) -> None:
         """Remove older entries of this channel, and others beyond the budget."""
@@ -159,9 +164,14 @@ class Listed:
         return cls(path, path.name.startswith(_PRIVATE), parts[0], int(parts[1]), int(parts[2]), parts[3], used)
 
 
+@cache
+def _boot() -> str:
+    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "unknown"
+
+
 def remove(path: Path) -> None:
     """Remove a folder, so that nobody sees it half removed."""
-    trash = path.with_name(f"trash-{uuid.uuid4().hex}")
+    trash = path.with_name(f"{_TRASH}{uuid.uuid4().hex}")
     with contextlib.suppress(OSError):
         path.rename(trash)
         shutil.rmtree(trash, ignore_errors=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, CheckpointError
+from unskew.operators.groups import plain_schema
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -26,7 +27,7 @@ _READ = pa.ipc.IpcReadOptions(use_threads=False)
 class Columns:
     """Which columns a state has.
 
-    Prefixes keep key and value columns of the same name apart. Dictionaries are stored decoded.
+    Prefixes keep key and value columns of the same name apart. Dictionaries and views are stored as plain columns.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class Columns:
                 raise ArgumentError(f"two {name} columns have the same name", got=schema.names)
         if not len(key_schema):
             raise ArgumentError("state needs a key", hint="name at least one key column")
-        return cls(_stored(key_schema), _stored(value_schema))
+        return cls(plain_schema(key_schema), plain_schema(value_schema))
 
     @cached_property
     def rows(self) -> pa.Schema:
@@ -97,11 +98,6 @@ class Columns:
     def _prefixed(self, prefix: str) -> list[pa.Field]:
         schema = self.keys if prefix == KEY_PREFIX else self.values
         return [field.with_name(prefix + field.name) for field in schema]
-
-
-def _stored(schema: pa.Schema) -> pa.Schema:
-    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
-    return pa.schema([pa.field(name, kind) for name, kind in zip(schema.names, kinds, strict=True)])
 
 
 def plain_arrays(table: pa.Table, schema: pa.Schema) -> list[pa.Array]:

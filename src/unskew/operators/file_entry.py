@@ -39,6 +39,7 @@ class FileEntry:
     def __init__(self, folder: Path, place: CachePlace, lock: int | None) -> None:
         self._folder, self._place, self._lock = folder, place, lock
         self._sound = lock is not None
+        self._process = os.getpid()
         self._opened: dict[str, pa.RecordBatch] = {}
         self._names = {path.name for path in folder.iterdir()} if self._sound else set()
         self._written = 0
@@ -113,11 +114,11 @@ class FileEntry:
     def publish(self, manifest: Manifest) -> None:
         """Let the next attempt find this copy, which is now of that commit; it is no longer ours."""
         try:
+            (self._folder / _MANIFEST).write_bytes(manifest.to_bytes())
             size = self._shrunk()
             if size is None:
                 self.discard()
                 return
-            (self._folder / _MANIFEST).write_bytes(manifest.to_bytes())
             published = self._place.published(size, manifest.nonce)
             self._folder.rename(published)
             self._release()
@@ -127,7 +128,7 @@ class FileEntry:
 
     def discard(self) -> None:
         """Throw the copy away, unless it has been published."""
-        if self._lock is not None:
+        if self._lock is not None and self._process == os.getpid():  # a forked child inherits it
             shutil.rmtree(self._folder, ignore_errors=True)
             self._release()
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
+from pyarrow import types
 
 from unskew.errors import ArgumentError
 from unskew.operators.same_keys import same_keys
@@ -29,7 +30,7 @@ class Groups:
     hashes
         Hash of each group's key, int64[G]. Two different keys may share a hash: they are two groups.
     keys
-        The key columns, one row per group.
+        The key columns, one row per group, of plain types.
     group_of_row
         Group of each row, int64[n]; empty where there are keys but no rows (timers).
 
@@ -87,7 +88,7 @@ def group_rows(rows: pa.Table, hashes: Hashes, key: Sequence[str]) -> Groups:
     rows
         Any table with the key columns.
     hashes
-        Hash of each row's key: equal keys have equal hashes.
+        Hash of each row's key: equal keys have equal hashes. Not checked.
     key
         Names of the key columns.
     """
@@ -95,6 +96,7 @@ def group_rows(rows: pa.Table, hashes: Hashes, key: Sequence[str]) -> Groups:
         raise ArgumentError("every row needs a hash", got=(rows.num_rows, len(hashes)))
     hashes = np.ascontiguousarray(hashes, np.int64)
     columns = rows.select(list(key)).combine_chunks()
+    columns = columns.cast(plain_schema(columns.schema))
     group_of_row, first_row = _kernel_group(hashes)
     keys = columns.take(pa.array(first_row))
     if len(first_row) < len(hashes):
@@ -103,6 +105,19 @@ def group_rows(rows: pa.Table, hashes: Hashes, key: Sequence[str]) -> Groups:
             group_of_row, first_row = _separate(columns, group_of_row, first_row, alike)
             keys = columns.take(pa.array(first_row))
     return Groups(hashes[first_row], keys, group_of_row)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema whose columns hold the same values in types that every function of Arrow's works on."""
+    return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    if types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if types.is_binary_view(kind) else kind
 
 
 def _separate(

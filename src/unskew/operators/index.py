@@ -136,13 +136,13 @@ class KeyIndex:
 
     def in_slots(self, chosen: Mask) -> tuple[Numbers, Numbers]:
         """Return hashes and positions of all keys in the chosen slots; one pass over the index."""
-        return _kernel_in_slots(chosen, self._buckets)
+        return _kernel_in_slots(chosen, int(self._slots[chosen, _ROWS].sum()), self._buckets)
 
     def outside(self, sequences: Numbers) -> tuple[Numbers, Numbers]:
         """Return hashes and positions of all keys that lie in none of these chunks; one pass over the index."""
-        _, positions = everything = _kernel_in_slots(np.ones(1, np.bool_), self._buckets)
+        hashes, positions = self.in_slots(np.ones(len(self._slots), np.bool_))
         lost = ~np.isin(positions >> ROW_BITS, sequences)
-        return everything[0][lost], positions[lost]
+        return hashes[lost], positions[lost]
 
     def _reserve(self, more: int) -> None:
         if self.rows + more <= _most_rows(len(self._buckets)):
@@ -329,18 +329,17 @@ def _kernel_apply(
 
 
 @njit(cache=True)
-def _kernel_in_slots(chosen: Mask, buckets: Numbers) -> tuple[Numbers, Numbers]:
-    count = 0
-    for bucket in range(len(buckets)):
-        if buckets[bucket, _POSITION] != 0 and chosen[buckets[bucket, _HASH] % len(chosen)]:
-            count += 1
+def _kernel_in_slots(chosen: Mask, count: int, buckets: Numbers) -> tuple[Numbers, Numbers]:
     hashes, positions = np.empty(count, np.int64), np.empty(count, np.int64)
-    count = 0
+    slots, mask = len(chosen), len(chosen) - 1
+    power_of_two = slots & mask == 0
+    found = 0
     for bucket in range(len(buckets)):
-        if buckets[bucket, _POSITION] != 0 and chosen[buckets[bucket, _HASH] % len(chosen)]:
-            hashes[count] = buckets[bucket, _HASH]
-            positions[count] = buckets[bucket, _POSITION]
-            count += 1
+        if buckets[bucket, _POSITION] != 0:
+            hashed = buckets[bucket, _HASH]
+            if chosen[hashed & mask if power_of_two else hashed % slots]:
+                hashes[found], positions[found] = hashed, buckets[bucket, _POSITION]
+                found += 1
     return hashes, positions
 
 
