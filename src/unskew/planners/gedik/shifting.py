@@ -20,8 +20,9 @@ SOURCE, TARGET, HIGHEST, LOWEST, UNIT, LEAST, MOST = range(7)
 """What `describe_pairs` notes on two channels: their loads, the extremes of all other loads, the unit of gaps, and the
 bounds of a useful shift."""
 
-SHARE, COST, LOAD = range(3)
-"""Rows of a crowd: share, addition to the migration penalty, load of the first resource; further ones follow."""
+SHARE, STATE, CURRENT, COST, LOAD = range(5)
+"""Rows of a crowd: share, what moving adds to the migration penalty, channel before, what a certain step adds to it,
+load of the first resource; further ones follow."""
 
 
 class Now(NamedTuple):
@@ -46,6 +47,16 @@ def measure(items: Items, owner: Channels, loads: Matrix, gaps: Column, units: C
         units[k] = unit_of_gaps(items.deviation[k], loads[k].sum(), items.channels)
         product *= weigh_gap(gaps[k] * units[k], items.multiplicity[k])
     return combine_gaps(product, int(items.multiplicity.sum()))
+
+
+@njit(cache=True)
+def migration_cost(items: Items, owner: Channels) -> float:
+    """Return the migration cost of all keys if `owner` has the items."""
+    state, current, cost = items.state, items.current, items.migration
+    for item in range(len(owner)):
+        if owner[item] != current[item]:
+            cost += state[item]
+    return cost
 
 
 @njit(cache=True)
@@ -87,14 +98,15 @@ def describe_pairs(
 
 
 @njit(cache=True)
-def list_by_channel(
+def gather_crowd(
     items: Items, owner: Channels, movable: NDArray[np.bool_], members: Numbers, starts: Numbers, crowd: Matrix
 ) -> None:
     """List the items that may be moved by channel, heaviest first, and where each channel's part begins.
 
-    `crowd` gets a column for each of them, in the same order, and a last one for nobody, who weighs nothing.
+    The crowd gets a column for each of them, in the same order, and a last one for nobody, who weighs nothing.
     """
-    share, load = items.share, items.load
+    share, load, state, current = items.share, items.load, items.state, items.current
+    unit = 1.0 / items.ideal_migration
     starts[:] = 0
     for item in range(len(owner)):
         starts[owner[item] + 1] += movable[item]
@@ -105,7 +117,11 @@ def list_by_channel(
             place = starts[owner[item]]
             starts[owner[item]] += 1
             members[place] = item
-            crowd[SHARE, place] = share[item]
+            crowd[SHARE, place], crowd[STATE, place], crowd[CURRENT, place] = (
+                share[item],
+                state[item] * unit,
+                current[item],
+            )
             for k in range(load.shape[0]):
                 crowd[LOAD + k, place] = load[k, item]
     for channel in range(len(starts) - 1, 0, -1):
@@ -115,19 +131,11 @@ def list_by_channel(
 
 
 @njit(cache=True)
-def cost_of_leaving(item: int, source: int, target: int, state: Column, current: Channels) -> float:
-    """Return the change in migration cost when the item goes from a channel to another; negative if it returns."""
-    if current[item] == source:
-        return float(state[item])
-    return -float(state[item]) if current[item] == target else 0.0
-
-
-@njit(cache=True)
-def note_costs(items: Items, members: Numbers, starts: Numbers, source: int, target: int, crowd: Matrix) -> None:
-    """Write what going from a channel to another would add to the migration penalty, for all items of the channel."""
-    state, current, unit = items.state, items.current, 1.0 / items.ideal_migration
+def note_costs(starts: Numbers, source: int, target: int, crowd: Matrix) -> None:
+    """Write what it adds to the migration penalty if an item of a channel goes to another; negative if it returns."""
     for place in range(starts[source], starts[source + 1]):
-        crowd[COST, place] = cost_of_leaving(members[place], source, target, state, current) * unit
+        current, state = crowd[CURRENT, place], crowd[STATE, place]
+        crowd[COST, place] = state if current == source else (-state if current == target else 0.0)
 
 
 @njit(cache=True, error_model="numpy")
@@ -146,29 +154,30 @@ def gains_of_shifts(
     One and others are columns of the crowd. `NO_GAIN` where the balance penalty does not fall or both weigh the same.
     Returns the best gain. Loops are kept apart and free of exceptions so that they become vector instructions.
     """
+    size, products = end - start, gains[start:end]
     for k in range(len(multiplicity)):
-        load, source, target = crowd[LOAD + k, goer], pair[k, SOURCE], pair[k, TARGET]
-        highest, lowest, unit = pair[k, HIGHEST], pair[k, LOWEST], pair[k, UNIT]
-        for place in range(start, end):
-            shifted = load - crowd[LOAD + k, place]
-            less, more = source - shifted, target + shifted
+        shifted_back, load = crowd[LOAD + k, start:end], crowd[LOAD + k, goer]
+        source, target = pair[k, SOURCE] - load, pair[k, TARGET] + load
+        highest, lowest, unit, power = pair[k, HIGHEST], pair[k, LOWEST], pair[k, UNIT], multiplicity[k]
+        for place in range(size):
+            less, more = source + shifted_back[place], target - shifted_back[place]
             gap = max(highest, less, more) - min(lowest, less, more)
-            factor = weigh_gap(gap * unit, multiplicity[k])
-            gains[place] = gains[place] * factor if k else factor
+            factor = weigh_gap(gap * unit, power)
+            products[place] = products[place] * factor if k else factor
     if now.resources > 1:
         product = now.balance_penalty**now.resources
-        for place in range(start, end):
-            gains[place] = combine_gaps(gains[place], now.resources) if gains[place] < product else np.inf
-    share, cost = crowd[SHARE, goer], now.migration_penalty + crowd[COST, goer]
-    limit = now.balance_penalty * (1.0 - 1e-12)
-    for place in range(start, end):
-        penalty = gains[place]
-        gain = now.utility - utility(now.kind, penalty, cost + crowd[COST, place])
-        shifted_share = abs(share - crowd[SHARE, place])
-        gains[place] = gain / shifted_share if penalty < limit and shifted_share > 0.0 else NO_GAIN
+        for place in range(size):
+            products[place] = combine_gaps(products[place], now.resources) if products[place] < product else np.inf
+    shares, share = crowd[SHARE, start:end], crowd[SHARE, goer]
+    costs, cost = crowd[COST, start:end], now.migration_penalty + crowd[COST, goer]
+    kind, before, limit = now.kind, now.utility, now.balance_penalty * (1.0 - 1e-12)
+    for place in range(size):
+        penalty, shifted_share = products[place], abs(share - shares[place])
+        gain = (before - utility(kind, penalty, cost + costs[place])) / shifted_share
+        products[place] = gain if penalty < limit and shifted_share > 0.0 else NO_GAIN
     best = NO_GAIN
-    for place in range(start, end):
-        best = max(best, gains[place])
+    for place in range(size):
+        best = max(best, products[place])
     return best
 
 
