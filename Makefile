@@ -2,6 +2,7 @@
 
 PY := .venv/bin/python
 ARTIFACTS := artifacts
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 # Another Spark or another Python path of the user's must not leak into ours.
 unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONNECT_MODE SPARK_ENV_LOADED
