@@ -91,15 +91,22 @@ class Balancer:
         return bool(self.loads.max() > self.limit)
 
     @cached_property
-    def entries(self) -> Ids:
-        """Items away from home, in the order in which phase I sends them home: the smallest state first."""
+    def _entries(self) -> Ids:
+        """Items away from home, the first of each pair of twins."""
         away = np.flatnonzero(self.items.current != self.items.home).astype(np.int32)
-        away = away[::2] if self.twinned else away
-        return away[np.argsort(self.items.state[away], kind="stable")]
+        return away[::2] if self.twinned else away
 
     @cached_property
     def _entry_copies(self) -> Ids:
-        return self.items.copies[self.entries]
+        return self.items.copies[self._entries]
+
+    @cached_property
+    def _copies_before(self) -> Positions:
+        """Per entry, copies that phase I sends home before its own: those with the least state go first."""
+        order = np.argsort(self.items.state[self._entries], kind="stable")
+        before = np.empty(len(order), np.int64)
+        before[order] = np.cumsum(self._entry_copies[order]) - self._entry_copies[order]
+        return before
 
     @cached_property
     def table_size(self) -> int:
@@ -164,16 +171,13 @@ class Balancer:
 
     def _seat_entries(self, cleaned: int) -> tuple[Ids, Ids]:
         """Return the items of the table, by ascending id, and where phase I puts them."""
-        items, entries, copies = self.items, self.entries, self._entry_copies
-        home = np.clip(cleaned - (np.cumsum(copies) - copies), 0, copies).astype(np.int32)
-        if self.twinned:
-            items.copies[entries], items.copies[entries + 1] = copies - home, home
-            ids = np.concatenate([entries, entries + 1])
-            seats = np.concatenate([items.current[entries], items.home[entries]])
-        else:
-            ids, seats = entries, np.where(home > 0, items.home[entries], items.current[entries])
-        ascending = np.argsort(ids)
-        return ids[ascending], seats[ascending]
+        items, entries, copies = self.items, self._entries, self._entry_copies
+        current, home = items.current[entries], items.home[entries]
+        sent = np.clip(cleaned - self._copies_before, 0, copies) if cleaned else np.zeros_like(copies)
+        if not self.twinned:
+            return entries, np.where(sent > 0, home, current)
+        items.copies[entries], items.copies[entries + 1] = copies - sent, sent
+        return np.stack([entries, entries + 1], 1).ravel(), np.stack([current, home], 1).ravel()
 
     @cached_property
     def _residents(self) -> tuple[Ids, Positions]:

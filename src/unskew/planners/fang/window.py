@@ -29,8 +29,10 @@ def remember(problem: Problem, memory: Memory, window: int) -> Memory:
     """
     if window == 1:
         return Memory()
-    order = np.argsort(problem.hashes, kind="stable")
-    tables = {"state_0": pa.table({"hash": problem.hashes[order], "state": problem.state[order]})}
+    hashes, state = problem.hashes, problem.state
+    if (order := _order(hashes)) is not None:
+        hashes, state = hashes[order], state[order]
+    tables = {"state_0": pa.table({"hash": hashes, "state": state})}
     for age in range(1, window):
         if f"state_{age - 1}" in memory.tables:
             tables[f"state_{age}"] = memory.tables[f"state_{age - 1}"]
@@ -41,14 +43,21 @@ def windowed_state(problem: Problem, memory: Memory) -> Column:
     """Return the state of each key, added up over the intervals that `remember` kept."""
     if not memory.tables:
         return problem.state
-    order = np.argsort(problem.hashes, kind="stable")
-    hashes, total = problem.hashes[order], np.zeros(len(order))
+    order = _order(problem.hashes)
+    hashes, total = problem.hashes if order is None else problem.hashes[order], np.zeros(len(problem.hashes))
     for name in sorted(memory.tables):
         table = memory.tables[name]
         _kernel_add(hashes, total, table["hash"].to_numpy(), table["state"].to_numpy())
+    if order is None:
+        return total
     result = np.empty_like(total)
     result[order] = total
     return result
+
+
+def _order(hashes: Hashes) -> NDArray[np.int64] | None:
+    """Return how to sort the hashes, or None if they are sorted, as they nearly always are."""
+    return None if (hashes[1:] >= hashes[:-1]).all() else np.argsort(hashes, kind="stable")
 
 
 @njit(cache=True)
