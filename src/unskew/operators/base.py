@@ -20,6 +20,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.groups import Groups
@@ -70,6 +71,12 @@ class Operator(ABC):
 
     time_mode: TimeMode = "none"
     """The time that `expire` goes by: with ``"event"`` or ``"processing"``, batches without rows call it too."""
+
+    seconds: NDArray[np.float64] | None = None
+    """What each group of the last `update` took, where that was measured; planning goes by rows where it was not."""
+
+    late_rows: int = 0
+    """Rows that the last `update` passed over because they came too late."""
 
     input_schema: pa.Schema
     key: tuple[str, ...]

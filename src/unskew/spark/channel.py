@@ -164,13 +164,15 @@ class ChannelProcessor(StatefulProcessor):
             [operator.update(state, groups, rows, clock), operator.expire(state, clock)]
         ).combine_chunks()
         seconds = time.perf_counter() - started
-        statistics = channel_statistics(state, groups, tuples, decision.table, self.settings.tracked_keys)
+        cost = tuples if operator.seconds is None else operator.seconds
+        statistics = channel_statistics(state, groups, tuples, cost, decision.table, self.settings.tracked_keys)
         report = ChannelReport(
             channel=channel,
             statistics=statistics,
             installed=files,
             extracted=_extract(state, channel, decision),
             rows=int(tuples.sum()),
+            late_rows=operator.late_rows,
             seconds=seconds,
             state_rows=state.rows,
             state_bytes=state.bytes,

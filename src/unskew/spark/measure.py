@@ -17,22 +17,24 @@ def channel_statistics(
     state: KeyedState,
     groups: Groups,
     tuples: NDArray[np.float64],
+    cost: NDArray[np.float64],
     table: RoutingTable,
     tracked_keys: int | None,
 ) -> Statistics:
     """Return the load of a batch: the heaviest keys one by one, the rest by slot.
 
-    At most `tracked_keys` keys are listed (about 50 bytes each, and the key's text), those with most rows; keys with
-    an explicit entry are listed in any case. Two keys that share a hash are one entry. The cost of a key is its rows.
+    At most `tracked_keys` keys are listed (about 50 bytes each, and the key's text), those that cost most; keys with
+    an explicit entry are listed in any case. Two keys that share a hash are one entry.
     """
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     rows = add_up(tuples, entry, len(hashes))
+    costs = add_up(cost, entry, len(hashes))
     held = add_up(state.sizes(groups), entry, len(hashes))
     listed = np.isin(hashes, table.explicit_hashes)
     if tracked_keys is None or len(hashes) <= tracked_keys:
         listed[:] = True
     else:
-        listed[np.argpartition(-rows, tracked_keys)[:tracked_keys]] = True
+        listed[np.argpartition(-costs, tracked_keys)[:tracked_keys]] = True
     slots = len(state.slot_rows)
     slot, rest = slot_of(hashes, slots), ~listed
     slot_rows = add_up(rows[rest], slot[rest], slots)
@@ -40,10 +42,10 @@ def channel_statistics(
     return Statistics(
         hashes[listed],
         tuples=rows[listed],
-        cost=rows[listed],
+        cost=costs[listed],
         state=held[listed],
         slot_tuples=slot_rows,
-        slot_cost=slot_rows,
+        slot_cost=add_up(costs[rest], slot[rest], slots),
         slot_state=np.maximum(slot_state, 0),
         distinct_keys=state.rows,
         keys=key_text(groups.keys.take(pa.array(first[listed]))),
