@@ -47,8 +47,8 @@ class Columns:
         for name, schema in (("key", key_schema), ("value", value_schema)):
             if len(set(schema.names)) < len(schema):
                 raise ArgumentError(f"two {name} columns have the same name", got=schema.names)
-        if not len(key_schema):
-            raise ArgumentError("state needs a key", hint="name at least one key column")
+            if not len(schema):
+                raise ArgumentError(f"state needs at least one {name} column")
         return cls(plain_schema(key_schema), plain_schema(value_schema))
 
     @cached_property

@@ -20,7 +20,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.operators.chunks import REMOVED, flags_column
+from unskew.operators.groups import Groups
 from unskew.operators.index import ABSENT, KeyIndex, positions_of
+from unskew.operators.location import locate
 from unskew.operators.log import ChunkLog, hashes_of
 from unskew.operators.manifest import Chunk
 
@@ -62,7 +64,6 @@ class Compaction:
     index: KeyIndex
     layout: Layout
     cleaned: int
-    shared: set[int]
 
     def __post_init__(self) -> None:
         self._rows: list[pa.RecordBatch] = []
@@ -147,9 +148,15 @@ class Compaction:
             return pa.RecordBatch.from_pylist([], columns.rows)
         rows = _one_batch(self._removed, columns.rows)
         hashes = hashes_of(rows)
-        # a key that is held again has its row in the chunk that is being written, after the removed ones
-        needed = (self.index.find(hashes) == ABSENT) | np.isin(hashes, np.array(sorted(self.shared), np.int64))
-        return rows if needed.all() else rows.take(pa.array(np.flatnonzero(needed)))
+        needed = self.index.find(hashes) == ABSENT
+        if not needed.all():
+            # a key that is held again has its row in the chunk that is being written, after the removed ones
+            doubtful = np.flatnonzero(~needed)
+            keys = columns.keys_in(rows.take(pa.array(doubtful)))
+            again = locate(Groups(hashes[doubtful], keys, np.empty(0, np.int64)), self.index, self.log)
+            needed[doubtful] = again.positions == 0
+            rows = rows.take(pa.array(np.flatnonzero(needed)))
+        return rows
 
     def _lay_out(self, nonce: str) -> list[tuple[Chunk, pa.RecordBatch]]:
         columns, log = self.log.columns, self.log

@@ -193,7 +193,10 @@ def _new_array(path: Path, length: int) -> Numbers:
     draft = path.with_name(path.name + ".new")
     with draft.open("wb") as file:
         # claims the blocks now: running out of them while writing to mapped memory would kill the process
-        os.posix_fallocate(file.fileno(), 0, length * 8)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, length * 8)
+        else:
+            file.write(bytes(length * 8))
     draft.rename(path)
     return _mapped(path)
 

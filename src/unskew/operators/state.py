@@ -274,7 +274,7 @@ class KeyedState:
         index, log, store = self._open_index, self._log, self._log.store
         if log.segments or log.removed:
             before = {chunk.sequence for chunk in log.chunks}
-            compaction = Compaction(log, index, self._layout, self._manifest.cleaned, self._shared)
+            compaction = Compaction(log, index, self._layout, self._manifest.cleaned)
             for chunk, rows in compaction.run(nonce):
                 store.write_chunk(chunk.sequence, to_store(rows))
                 self._entry.write_chunk(chunk.name, rows)
