@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -126,6 +126,8 @@ class BalancedStream:
         stateStructType: StructType | str,  # noqa: N803
         outputMode: str,  # noqa: N803
         timeoutConf: str,  # noqa: N803
+        *,
+        initial_state: DataFrame | None = None,
     ) -> Stage:
         """Call a function for every key, as Spark's method of this name does: same arguments, same rows out.
 
@@ -139,10 +141,13 @@ class BalancedStream:
             ``"update"`` or ``"append"``; says what the output means, the rows are the same.
         timeoutConf
             ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``.
+        initial_state
+            What is known before the first batch of a new checkpoint: the key columns, a struct ``state`` and perhaps
+            ``timeout_ms``. `unskew.spark.per_key.state_of` gives that of a native query.
         """
         if outputMode.lower() not in OUTPUT_MODES:
             raise ArgumentError("there is no such output mode", got=outputMode, hint=f"one of {OUTPUT_MODES}")
-        return self._call_per_key(PandasFunction, func, outputStructType, stateStructType, timeoutConf)
+        return self._call_per_key(PandasFunction, func, outputStructType, stateStructType, timeoutConf, initial_state)
 
     def apply_per_key(
         self,
@@ -151,6 +156,7 @@ class BalancedStream:
         state_schema: StructType | str,
         *,
         timeout: str = GroupStateTimeout.NoTimeout,
+        initial_state: DataFrame | None = None,
     ) -> Stage:
         """Call a function for every key with NumPy arrays, which is many times faster than with pandas frames.
 
@@ -163,8 +169,10 @@ class BalancedStream:
             Schemas of the output and of the state, as a `StructType` or in words.
         timeout
             ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``: the time that deadlines are in.
+        initial_state
+            As for `applyInPandasWithState`.
         """
-        return self._call_per_key(LeanFunction, func, output_schema, state_schema, timeout)
+        return self._call_per_key(LeanFunction, func, output_schema, state_schema, timeout, initial_state)
 
     def _call_per_key(
         self,
@@ -173,10 +181,12 @@ class BalancedStream:
         output: StructType | str,
         state: StructType | str,
         timeout: str,
+        initial_state: DataFrame | None,
     ) -> Stage:
         spark: Any = self.events.sparkSession
         output, state = (spark._parse_ddl(each) if isinstance(each, str) else each for each in (output, state))
-        return self.apply(form(function, output, state, timeout, ArrowSettings.of(spark)), output)
+        stage = self.apply(form(function, output, state, timeout, ArrowSettings.of(spark)), output)
+        return replace(stage, initial_state=initial_state)
 
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""

@@ -37,6 +37,8 @@ class Stage:
         Budget of each executor's cache of state.
     shuffled
         Whether the order of the rows within a partition is not fixed.
+    initial_state
+        What per-key functions know before the first batch; see `unskew.spark.per_key.initial_state`.
     """
 
     events: DataFrame
@@ -49,6 +51,7 @@ class Stage:
     tracked_keys: int | None
     cache_bytes: int
     shuffled: bool
+    initial_state: DataFrame | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return what must not change between two starts from one checkpoint."""

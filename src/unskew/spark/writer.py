@@ -16,6 +16,7 @@ from unskew.spark.check import REQUIRED, check_session
 from unskew.spark.control_log import ControlLog
 from unskew.spark.decision import Decision
 from unskew.spark.labels import channel_labels
+from unskew.spark.per_key import PerKeyFunction, write_initial_state
 from unskew.spark.query import BalancedQuery
 from unskew.spark.router import ROUTED_SCHEMA, Router
 from unskew.spark.runtime import Runtime
@@ -136,7 +137,8 @@ class BalancedWriter:
         if planned < 0:
             first = log.read_decision(0)
             if first is None:
-                first = Decision(0, RoutingTable.initial(self._stage.channels, self._stage.slots))
+                table = RoutingTable.initial(self._stage.channels, self._stage.slots)
+                first = Decision(0, table, install=self._initial_state(log, table))
                 log.write_decision(first)
             return first
         needed = planned if planned > committed else planned + 1
@@ -149,6 +151,12 @@ class BalancedWriter:
                 "start with a new checkpointLocation",
             )
         return decision
+
+    def _initial_state(self, log: ControlLog, table: RoutingTable) -> dict[int, tuple[str, ...]]:
+        initial, operator = self._stage.initial_state, self._stage.operator
+        if initial is None or not isinstance(operator, PerKeyFunction):
+            return {}
+        return write_initial_state(initial, operator, table, lambda channel, data: log.write_moved(0, channel, data))
 
     @contextmanager
     def _settings_of_the_query(self, partitions: int) -> Iterator[None]:

@@ -2,8 +2,19 @@
 
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.base import PerKeyFunction
+from unskew.spark.per_key.initial_state import state_of, write_initial_state
 from unskew.spark.per_key.lean_function import KEEP, Lean, LeanFunction
 from unskew.spark.per_key.pandas_function import PandasFunction
 from unskew.spark.per_key.rows import Rows
 
-__all__ = ["KEEP", "ArrowSettings", "Lean", "LeanFunction", "PandasFunction", "PerKeyFunction", "Rows"]
+__all__ = [
+    "KEEP",
+    "ArrowSettings",
+    "Lean",
+    "LeanFunction",
+    "PandasFunction",
+    "PerKeyFunction",
+    "Rows",
+    "state_of",
+    "write_initial_state",
+]

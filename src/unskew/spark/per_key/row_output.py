@@ -70,25 +70,23 @@ class RowOutput:
         self._owners.append(owner)
 
     def _flush(self) -> None:
-        if self._rows:
+        if not self._rows:
+            return
+        try:
             self._batches.append(self._from_rows(self._rows))
-            self._rows, self._owners = [], []
+        except ArgumentError:
+            for row, owner in zip(self._rows, self._owners, strict=True):  # row by row, so that the error tells whose
+                try:
+                    self._from_rows([row])
+                except ArgumentError as error:
+                    error.add_note(self._describe(owner))
+                    raise error from None
+            raise
+        self._rows, self._owners = [], []
 
     def _from_rows(self, rows: list[Row]) -> pa.RecordBatch:
-        try:
-            columns = zip(*rows, strict=True)
-            arrays = [to_arrow(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
-        except ArgumentError as error:
-            if len(rows) > 1:
-                for row, owner in zip(rows, self._owners, strict=True):  # row by row, so that the error tells whose
-                    try:
-                        self._from_rows([row])
-                    except ArgumentError as single:
-                        single.add_note(self._describe(owner))
-                        raise single from None
-            else:
-                error.add_note(self._describe(self._owners[0]))
-            raise
+        columns = zip(*rows, strict=True)
+        arrays = [to_arrow(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _columns(self, columns: Mapping[str, Any]) -> pa.RecordBatch:

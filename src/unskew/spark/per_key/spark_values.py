@@ -66,7 +66,7 @@ class SparkValues(StateValues):
         if plain is not None and {*map(type, values)} <= {plain, type(None)}:
             try:
                 return pa.array(values, arrow_type)
-            except pa.ArrowInvalid:  # too large for the type
+            except (pa.ArrowInvalid, OverflowError):  # too large for the type
                 pass
         convert = from_python(spark_type)
         return pa.array([convert(spark_type.toInternal(value)) for value in values], arrow_type)

@@ -1,0 +1,216 @@
+"""The same functions on the same rows under Spark alone and under unskew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import unskew
+from unskew.spark.per_key import Rows, state_of
+
+pytestmark = pytest.mark.spark
+
+Batches = dict[int, list[tuple[Any, ...]]]
+
+
+def stream(spark: SparkSession, folder: Path, tables: list[pa.Table]) -> DataFrame:
+    """Write one file per batch, and return the stream of them."""
+    folder.mkdir(exist_ok=True)
+    for number, table in enumerate(tables):
+        path = folder / f"{number:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    schema = from_arrow_schema(tables[0].schema)
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def run(stream: Any, checkpoint: Path, mode: str = "update") -> tuple[Batches, Any]:
+    """Run to the end of the input; return the rows of every batch that had any, sorted, and the query."""
+    batches: Batches = {}
+
+    def keep(rows: DataFrame, batch_id: int) -> None:
+        batches[batch_id] = sorted((tuple(row) for row in rows.collect()), key=repr)
+
+    writer = stream.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint)).foreachBatch(keep)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return {batch: rows for batch, rows in batches.items() if rows}, query
+
+
+@pytest.fixture(scope="module")
+def new_york(spark: SparkSession) -> Iterator[SparkSession]:
+    """Give a session in another time zone than the machine's, on a day when clocks change."""
+    names = ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions")
+    before = {name: spark.conf.get(name) for name in names}
+    for name, value in zip(names, ("America/New_York", "2"), strict=True):
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
+
+
+SHOWN = "user string, shard int, calls long, rows long, seen timestamp, what string, number int"
+KEPT = "calls long, rows long, seen timestamp, best struct<price: double, note: string>"
+
+
+def odd_rows(seed: int) -> pa.Table:
+    """Return rows of many types with nulls everywhere."""
+    rng = np.random.default_rng(seed)
+    n = 60
+
+    def some(values: list[Any], share: float = 0.8) -> list[Any]:
+        return [value if there else None for value, there in zip(values, rng.random(n) < share, strict=True)]
+
+    day = np.datetime64("2024-03-10T05:30:00", "us")
+    return pa.table(
+        {
+            "user": pa.array(some(rng.choice(["ada", "bob", "cy"], n).tolist())),
+            "shard": pa.array(some(rng.integers(0, 3, n).tolist()), pa.int32()),
+            "amount": pa.array(some(rng.integers(0, 100, n).tolist()), pa.int32()),
+            "price": pa.array(some(rng.random(n).tolist(), 0.9)),
+            "flag": pa.array(some((rng.random(n) < 0.5).tolist())),
+            "at": pa.array(day + rng.integers(0, 200, n).astype("timedelta64[m]")).cast(pa.timestamp("us", "UTC")),
+            "day": pa.array(some(rng.integers(0, 9, n).tolist()), pa.int32()).cast(pa.date32()),
+            "tags": pa.array([[None if tag == 2 else int(tag) for tag in rng.integers(0, 3, 2)] for _ in range(n)]),
+            "spot": pa.array(some([{"x": int(x), "y": "s"} for x in rng.integers(0, 9, n)], 0.7)),
+        }
+    )
+
+
+def describe(key: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+    """Tell everything that a function can see; sometimes remove state, return nothing, or return several frames."""
+    calls, rows, seen, best = state.get if state.exists else (0, 0, None, None)
+    what = [repr(key), repr([type(each).__name__ for each in key]), repr(best)]
+    for frame in frames:
+        what += [repr(frame.dtypes.to_dict()), repr(frame.to_dict("list")), repr(frame.index)]
+        rows += len(frame)
+        latest = frame["at"].max().to_pydatetime()
+        seen = latest if seen is None else max(seen, latest)
+        best = (float(frame["price"].max()), key[0])
+    calls += 1
+    if calls == 2 and key[0] == "ada":
+        state.remove()
+    else:
+        state.update((calls, rows, seen, best))
+    if key[0] == "cy" and calls == 1:
+        return
+    shard = None if np.isnan(key[1]) else int(key[1])
+    for number in range(2 if key[0] == "bob" else 1):
+        yield pd.DataFrame(
+            {
+                "number": [number] if shard is None else [float(number)],
+                "user": [key[0]],
+                "shard": [shard],
+                "calls": [calls],
+                "rows": [rows],
+                "seen": [seen],
+                "what": ["\n".join(what)],
+            }
+        )
+    yield pd.DataFrame()
+
+
+def test_the_same_rows_as_spark_alone_then_continue_from_its_state(new_york: SparkSession, tmp_path: Path) -> None:
+    batches = [odd_rows(seed) for seed in range(3)]
+    events = stream(new_york, tmp_path / "rows", batches)
+    keys, arguments = ["user", "shard"], (describe, SHOWN, KEPT, "update", "NoTimeout")
+    native_stream = events.groupBy(*keys).applyInPandasWithState(*arguments)
+    native, _ = run(native_stream, tmp_path / "native")
+    balanced = unskew.balance(events, keys, channels=2, planner="mixed", tolerance=0.0, min_gain=0.0)
+    ours, query = run(balanced.applyInPandasWithState(*arguments), tmp_path / "ours")
+    assert len(native) == 3 and sum(map(len, native.values())) > 30
+    assert ours == native
+    assert query.moves
+
+    stream(new_york, tmp_path / "rows", [*batches, odd_rows(4)])
+    later = stream(new_york, tmp_path / "later", [odd_rows(4)])
+    before = state_of(new_york, str(tmp_path / "native"))
+    continued, _ = run(
+        unskew.balance(later, keys, channels=2).applyInPandasWithState(*arguments, initial_state=before),
+        tmp_path / "continued",
+    )
+    native, _ = run(native_stream, tmp_path / "native")
+    assert continued[0] == native[3]
+
+
+def sessions(key: Any, frames: Any, state: Any) -> Iterator[pd.DataFrame]:
+    """Count rows until a user has been silent for 20 seconds; c times out twice before it is forgotten, d for ever."""
+    rows = state.get[0] if state.exists else 0
+    if state.hasTimedOut:
+        told = "timeout, " + repr([(type(frame).__name__, frame.shape, [*frame.columns]) for frame in frames])
+        if key[0] not in "cd" or rows > 100:
+            state.remove()
+        elif key[0] == "c":
+            state.update((rows + 100,))
+            state.setTimeoutTimestamp(state.getCurrentWatermarkMs() + 1)
+    else:
+        told = "rows"
+        for frame in frames:
+            rows += len(frame)
+            latest = int(frame["at"].max().tz_localize("America/New_York").timestamp() * 1000)
+        state.update((rows,))
+        state.setTimeoutTimestamp(max(latest, state.getCurrentWatermarkMs()) + 20_000)
+    yield pd.DataFrame({"user": [key[0]], "rows": [rows], "told": [told], "watermark": [state.getCurrentWatermarkMs()]})
+
+
+@pytest.mark.slow
+def test_timeouts_and_late_rows_in_event_time(new_york: SparkSession, tmp_path: Path) -> None:
+    batches = [
+        [("a", 10), ("b", 12), ("c", 14), ("a", 15)],
+        [("b", 40), ("d", 41), ("a", 1)],  # a's row counts: rows are judged by the watermark of the batch before
+        [("d", 60), ("b", 3), ("e", 50)],  # b's row is late
+        [("f", 200)],
+        [("d", 201)],
+    ]
+    tables = [
+        pa.table({"user": [user for user, _ in batch], "at": pa.array([s * 1_000_000 for _, s in batch])})
+        for batch in batches
+    ]
+    schema = pa.schema({"user": pa.string(), "at": pa.timestamp("us", "UTC")})
+    events = stream(new_york, tmp_path / "rows", [table.cast(schema) for table in tables])
+    events = events.withWatermark("at", "10 seconds")
+    output = "user string, rows long, told string, watermark long"
+    arguments = (sessions, output, "rows long", "append", "EventTimeTimeout")
+
+    native, _ = run(events.groupBy("user").applyInPandasWithState(*arguments), tmp_path / "native", "append")
+    balanced = unskew.balance(events, "user", channels=2)
+    ours, _ = run(balanced.applyInPandasWithState(*arguments), tmp_path / "ours", "append")
+
+    assert {row[0] for rows in native.values() for row in rows if "timeout" in row[2]} == {*"abcde"}
+    assert ours == native
+
+
+def test_a_lean_function_and_one_that_raises(spark: SparkSession, tmp_path: Path) -> None:
+    def total(key: tuple[Any, ...], rows: Rows, state: tuple[Any, ...] | None) -> Any:
+        before = 0 if state is None else state[0]
+        result = before + 12 // (int(rows["amount"].sum()) - 5)
+        return (result,), (key[0], result)
+
+    tables = [
+        pa.table({"user": ["ada", "bob", "ada"], "amount": [1, 2, 2]}),
+        pa.table({"user": ["ada"], "amount": [5]}),
+    ]
+    balanced = unskew.balance(stream(spark, tmp_path / "rows", tables), "user", channels=2)
+    batches: Batches = {}
+
+    def keep(rows: DataFrame, batch_id: int) -> None:
+        batches[batch_id] = sorted(map(tuple, rows.collect()))
+
+    writer = balanced.apply_per_key(total, "user string, n long", "n long").writeStream.trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(keep).start()
+    with pytest.raises(StreamingQueryException) as failure:
+        query.awaitTermination()
+    assert batches == {0: [("ada", -6), ("bob", -4)]}
+    text = str(failure.value)
+    assert "ZeroDivisionError" in text and "12 // (int(rows" in text and "in the call for key 'ada' of batch 1" in text
