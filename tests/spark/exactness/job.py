@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import random
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from unskew.operators import Clock, Groups, KeyedState, Operator
 from unskew.planners import Assignment, Memory, Planner, Problem
@@ -94,8 +96,15 @@ def main() -> None:
     planner = RandomMoves(seed=given.seed) if given.planner == "random" else given.planner
     gain = -np.inf if given.planner == "random" else 0.0
     balanced = balance(events, "key", channels=4, planner=planner, min_gain=gain, slots=64, tracked_keys=50)
+    out = str(given.home / "out")
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        rows.write.mode("overwrite").parquet(f"{out}/batch_id={batch_id}")
+        if batch_id == 4:
+            time.sleep(given.gap)  # Spark ends Python workers that are idle for a minute
+
     writer = balanced.apply(Ledger()).writeStream.option("checkpointLocation", str(given.home / "checkpoint"))
-    query = writer.option("path", str(given.home / "out")).trigger(availableNow=True).start()
+    query = writer.foreachBatch(write).trigger(availableNow=True).start()
     query.awaitTermination()
     print(f"ENDED with {len(query.moves)} moves in this run")
 

@@ -1,5 +1,6 @@
 """A balanced run gives the rows that an unbalanced one gives, whatever dies in between."""
 
+import random
 import sys
 from pathlib import Path
 
@@ -9,7 +10,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from kills import Schedule, check, run_to_the_end, write_data
 
+from unskew.planners import PLANNERS
+
 BATCHES = 8
+MASTERS = ("local[2,4]", "local[8,4]", "local-cluster[2,1,1024]")
 
 QUICK = [
     Schedule(1, ((1, "driver"), (4, "driver"))),
@@ -18,10 +22,36 @@ QUICK = [
 ]
 
 
+def drawn(seed: int) -> Schedule:
+    """Draw a schedule: two to four victims at random batches, any master, any planner, now and then an idle minute."""
+    dice = random.Random(seed)
+    master = MASTERS[seed % len(MASTERS)]
+    kinds = ("driver", "worker", "executor") if master.startswith("local-cluster") else ("driver", "worker")
+    victims = tuple((dice.randrange(BATCHES - 1), dice.choice(kinds)) for _ in range(dice.randint(2, 4)))
+    planner = "random" if seed % 2 else dice.choice(list(PLANNERS))
+    arguments = ["--planner", planner]
+    if dice.random() < 0.3:
+        arguments.append("--shuffle")
+    if seed % 20 == 0:
+        arguments += ["--gap", "65"]
+    return Schedule(seed, victims, master, tuple(arguments))
+
+
+def run(schedule: Schedule, home: Path) -> None:
+    truth = write_data(home, schedule.seed, BATCHES)
+    story = run_to_the_end(home, schedule)
+    print(schedule, story)
+    check(home, truth, ordered="--shuffle" not in schedule.arguments)
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("schedule", QUICK, ids=lambda schedule: f"seed{schedule.seed}")
 def test_nothing_is_lost_and_nothing_twice(schedule: Schedule, tmp_path: Path) -> None:
-    truth = write_data(tmp_path, schedule.seed, BATCHES)
-    story = run_to_the_end(tmp_path, schedule)
-    print(schedule, story)
-    check(tmp_path, truth, ordered="--shuffle" not in schedule.arguments)
+    run(schedule, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_nothing_is_lost_and_nothing_twice_in_many_ways(seed: int, tmp_path: Path) -> None:
+    run(drawn(seed), tmp_path)
