@@ -18,7 +18,7 @@ if [ ! -t 2 ]; then
 fi
 
 # What the environment was made from: another lock or another place make it stale.
-fingerprint() { { cat requirements/lock.txt pyproject.toml scripts/setup.sh; pwd; } | cksum; }
+fingerprint() { { cat requirements/*.txt pyproject.toml scripts/setup.sh; pwd; } | cksum; }
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
 
@@ -97,12 +97,14 @@ if [ ! -d "$venv" ]; then
     fi
 fi
 
-say "Installing the locked packages (two minutes or so; PySpark alone is 450 MB) ..."
+say "Installing the locked packages (a few minutes; PySpark alone is 450 MB) ..."
 pip=("$venv/bin/python" -m pip --disable-pip-version-check --no-input)
+install=("${pip[@]}" install --no-build-isolation --require-hashes -r requirements/lock.txt)
+"${pip[@]}" install --quiet --require-hashes -r requirements/build.txt </dev/null
 if [ -t 1 ]; then
-    "${pip[@]}" install --require-hashes -r requirements/lock.txt </dev/null
+    "${install[@]}" </dev/null
 else
-    "${pip[@]}" install --require-hashes -r requirements/lock.txt </dev/null |
+    "${install[@]}" </dev/null |
         while IFS= read -r line; do
             case $line in "Requirement already"* | Ignoring*) ;; *) printf '%s\n' "$line" ;; esac
         done

@@ -17,7 +17,7 @@ PYTHON = """#!/bin/sh
 echo "python $*" >>"$LOG"
 case "$*" in
   "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/unskew" ;;
-  *" install --require-hashes"*) exit ${PIP_EXIT:-0} ;;
+  *" -r requirements/lock.txt") exit ${PIP_EXIT:-0} ;;
   "src/unskew/java.py") [ -e "$JAVA" ] || { echo "No Java was found: install it" >&2; exit 1; } ;;
   "-c "*) exec REAL "$@" ;;
   "--version") echo "Python 3.12.0" ;;
@@ -41,7 +41,7 @@ class Sandbox:
             (self.tools / tool).symlink_to(shutil.which(tool))
         self.program("python3.12", PYTHON.replace("REAL", sys.executable))
         self.repository = folder / "repository"
-        for name in ("requirements/lock.txt", "pyproject.toml", "scripts/setup.sh"):
+        for name in ("requirements/lock.txt", "requirements/build.txt", "pyproject.toml", "scripts/setup.sh"):
             (self.repository / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.repository / name)
         self.java.touch()
@@ -81,7 +81,7 @@ def made_venv(asked: list[str]) -> bool:
 
 
 def installed(asked: list[str]) -> bool:
-    return any("install --require-hashes -r requirements/lock.txt" in line for line in asked)
+    return any("--require-hashes -r requirements/lock.txt" in line for line in asked)
 
 
 def test_sets_up_once_and_is_silent_when_nothing_changed(sandbox):
@@ -89,6 +89,7 @@ def test_sets_up_once_and_is_silent_when_nothing_changed(sandbox):
     assert code == 0, said
     assert made_venv(asked)
     assert installed(asked)
+    assert any("--require-hashes -r requirements/build.txt" in line for line in asked)
     assert any("install --quiet --no-deps --no-build-isolation -e ." in line for line in asked)
     assert sandbox.stamp.exists()
     assert sandbox.run() == (0, [], "")
