@@ -74,17 +74,18 @@ def assert_holds(index: KeyIndex, held: dict[int, tuple[int, int]]) -> None:
     assert index.slot_bytes.tolist() == [int(sizes[slots == slot].sum()) for slot in range(SLOTS)]
 
 
-@given(
-    chunks=st.lists(st.lists(st.tuples(st.integers(0, 900), st.booleans()), unique_by=lambda row: row[0]), max_size=6)
-)
+CHUNK = st.lists(st.tuples(st.integers(0, 900), st.booleans()), unique_by=lambda row: row[0])
+
+
+@given(chunks=st.lists(CHUNK, max_size=6))
 def test_reading_chunks_in_order_gives_the_latest_rows(chunks: list[list[tuple[int, bool]]]) -> None:
     index, held = KeyIndex.empty(memory, SLOTS), dict[int, int]()
     for sequence, rows in enumerate(chunks, start=1):
-        hashes, removed = (
-            (np.array(column) for column in zip(*rows, strict=True)) if rows else (np.empty(0, np.int64),) * 2
-        )
-        positions = positions_of(sequence, len(rows))
-        index.apply(hashes.astype(np.int64), removed.astype(np.bool_), positions, np.ones(len(rows), np.int64))
+        hashes, removed = np.array(rows, np.int64).reshape(-1, 2).T
+        positions, sizes = positions_of(sequence, len(rows)), np.ones(len(rows), np.int64)
+        for flag in (True, False):
+            part = removed == flag
+            index.apply(hashes[part], positions[part], sizes[part], removed=flag)
         for (hashed, is_removed), position in zip(rows, positions.tolist(), strict=True):
             held.pop(hashed, None)
             if not is_removed:

@@ -13,9 +13,8 @@ from unskew.errors import ArgumentError, CheckpointError
 from unskew.operators.groups import plain_schema
 
 Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
-HASH, REMOVED = "hash", "removed"
+HASH = "hash"
 KEY_PREFIX, VALUE_PREFIX = "key.", "value."
 
 # chunks are small, and the cores belong to Spark's tasks
@@ -32,8 +31,8 @@ class Columns:
     Examples
     --------
     >>> columns = Columns.of(pa.schema({"user": pa.string()}), pa.schema({"n": pa.int64()}))
-    >>> columns.rows.names, columns.chunk.names
-    (['hash', 'key.user', 'value.n'], ['hash', 'removed', 'key.user', 'value.n'])
+    >>> columns.rows.names
+    ['hash', 'key.user', 'value.n']
     >>> columns.text
     'key user: string; value n: int64'
     """
@@ -53,14 +52,8 @@ class Columns:
 
     @cached_property
     def rows(self) -> pa.Schema:
-        """The columns of rows that leave or enter a state."""
+        """The columns of chunks, and of rows that leave or enter a state."""
         return pa.schema([pa.field(HASH, pa.int64()), *self._prefixed(KEY_PREFIX), *self._prefixed(VALUE_PREFIX)])
-
-    @cached_property
-    def chunk(self) -> pa.Schema:
-        """The columns of a chunk."""
-        first, *others = self.rows
-        return pa.schema([first, pa.field(REMOVED, pa.bool_()), *others])
 
     @property
     def text(self) -> str:
@@ -73,21 +66,12 @@ class Columns:
         arrays = [pa.array(hashes, pa.int64()), *plain_arrays(keys, self.keys), *plain_arrays(values, self.values)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.rows)
 
-    def make_chunk(self, removed: pa.RecordBatch, live: pa.RecordBatch) -> pa.RecordBatch:
-        """Put rows of removed keys (values null) before live rows."""
-        flags = np.zeros(removed.num_rows + live.num_rows, np.bool_)
-        flags[: removed.num_rows] = True
-        arrays = live.columns
-        if removed.num_rows:
-            arrays = [pa.concat_arrays(pair) for pair in zip(removed.columns, live.columns, strict=True)]
-        return pa.RecordBatch.from_arrays([arrays[0], pa.array(flags), *arrays[1:]], schema=self.chunk)
-
     def keys_in(self, rows: pa.Table) -> pa.Table:
-        """Return the key columns of rows or a chunk, by their own names."""
+        """Return the key columns of rows, by their own names."""
         return pa.Table.from_arrays([rows.column(KEY_PREFIX + name) for name in self.keys.names], schema=self.keys)
 
     def values_in(self, rows: pa.Table) -> pa.Table:
-        """Return the value columns of rows or a chunk, by their own names."""
+        """Return the value columns of rows, by their own names."""
         columns = [rows.column(VALUE_PREFIX + name) for name in self.values.names]
         return pa.Table.from_arrays(columns, schema=self.values)
 
@@ -122,16 +106,6 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
         raise ArgumentError(what, where=f"column {field.name!r}", got=str(array.type)) from None
 
 
-def int64_column(batch: pa.RecordBatch, name: str) -> Numbers:
-    """Return a column without nulls as a read-only view."""
-    return np.asarray(batch.column(name).to_numpy())
-
-
-def flags_column(batch: pa.RecordBatch, name: str) -> Mask:
-    """Return a column of booleans without nulls."""
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False))
-
-
 def to_store(batch: pa.RecordBatch) -> bytes:
     """Return a chunk in its compressed form."""
     sink = pa.BufferOutputStream()
@@ -151,6 +125,6 @@ def from_store(data: bytes, sequence: int, columns: Columns) -> pa.RecordBatch:
 
 def _read(source: pa.Buffer, columns: Columns) -> pa.RecordBatch:
     with pa.ipc.open_stream(source, options=_READ) as reader:
-        if not reader.schema.equals(columns.chunk):
+        if not reader.schema.equals(columns.rows):
             raise pa.ArrowInvalid(f"its columns are {reader.schema.names}")
         return reader.read_next_batch()

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.operators.chunks import REMOVED, flags_column
 from unskew.operators.groups import Groups
 from unskew.operators.index import ABSENT, KeyIndex, positions_of
 from unskew.operators.location import locate
@@ -128,7 +127,6 @@ class Compaction:
         live = np.ones(len(positions), np.bool_)
         if chunk.live < chunk.rows:
             live = self.index.is_live(hashes_of(rows), positions)
-        rows = rows.select(self.log.columns.rows.names)
         if not live.all():
             rows, positions = rows.take(pa.array(np.flatnonzero(live))), positions[live]
         chunk.live -= rows.num_rows
@@ -137,9 +135,7 @@ class Compaction:
 
     def _collect_removed(self, chunk: Chunk) -> None:
         if chunk.removed:
-            rows = self.log.batch(chunk)
-            chosen = pa.array(np.flatnonzero(flags_column(rows, REMOVED)))
-            self._removed.append(rows.select(self.log.columns.rows.names).take(chosen))
+            self._removed.append(self.log.batch(chunk).slice(chunk.rows - chunk.removed))
 
     def _removed_rows(self) -> pa.RecordBatch:
         """Return the removed keys that must be remembered."""
@@ -150,7 +146,7 @@ class Compaction:
         hashes = hashes_of(rows)
         needed = self.index.find(hashes) == ABSENT
         if not needed.all():
-            # a key that is held again has its row in the chunk that is being written, after the removed ones
+            # a key that is held again has its row in the chunk that is being written
             doubtful = np.flatnonzero(~needed)
             keys = columns.keys_in(rows.take(pa.array(doubtful)))
             again = locate(Groups(hashes[doubtful], keys, np.empty(0, np.int64)), self.index, self.log)
@@ -159,22 +155,23 @@ class Compaction:
         return rows
 
     def _lay_out(self, nonce: str) -> list[tuple[Chunk, pa.RecordBatch]]:
-        columns, log = self.log.columns, self.log
-        live, removed = _one_batch(self._rows, columns.rows), self._removed_rows()
-        everything = columns.make_chunk(removed, live)
-        old = np.concatenate([np.zeros(removed.num_rows, np.int64), *self._positions])
+        """Make chunks of what was collected; rows that already lie where they should stay, the others move."""
+        removed = self._removed_rows()
+        everything = _one_batch([*self._rows, removed], self.log.columns.rows)
+        live_rows = everything.num_rows - removed.num_rows
+        old = np.concatenate([np.empty(0, np.int64), *self._positions])
         new = []
         for start in range(0, everything.num_rows, self._most_rows):
             rows = everything.slice(start, self._most_rows)
-            is_removed = max(0, min(removed.num_rows - start, rows.num_rows))
-            sequence = log.take_sequence()
-            self.index.move(
-                hashes_of(rows)[is_removed:],
-                old[start : start + rows.num_rows][is_removed:],
-                positions_of(sequence, rows.num_rows)[is_removed:],
-            )
-            count = rows.num_rows
-            new.append((Chunk(sequence, nonce, count, is_removed, count - is_removed, log.earliest(rows)), rows))
+            # rows of the first segment stay where they are, if they can
+            kept = self.log.segments[:1] if start == 0 else []
+            sequence = kept[0].sequence if kept else self.log.take_sequence()
+            live = max(0, min(live_rows - start, rows.num_rows))
+            before, after = old[start : start + live], positions_of(sequence, live)
+            moved = before != after
+            self.index.move(hashes_of(rows)[:live][moved], before[moved], after[moved])
+            chunk = Chunk(sequence, nonce, rows.num_rows, rows.num_rows - live, live, self.log.earliest(rows))
+            new.append((chunk, rows))
         return new
 
 

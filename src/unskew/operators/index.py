@@ -119,19 +119,16 @@ class KeyIndex:
         """Tell which of these positions hold the row of a key, and not an outdated one."""
         return _kernel_is_live(fixed(hashes), fixed(positions), self._buckets)
 
-    def apply(self, hashes: Numbers, removed: Mask, positions: Numbers, sizes: Numbers) -> None:
-        """Read one chunk of a log: each hash stands for one key, which now lies here or is removed."""
+    def apply(self, hashes: Numbers, positions: Numbers, sizes: Numbers, *, removed: bool) -> None:
+        """Read rows of a log: each hash stands for one key, which now lies here or is removed."""
         done = 0
         while done < len(hashes):
             # how many keys are new is not known before: room for some is enough to go on
             self._reserve(min(len(hashes) - done, SMALLEST_CAPACITY))
             room = _most_rows(len(self._buckets)) - self.rows
             part = slice(done, done + room)
-            now_hashes, now_removed = fixed(hashes[part]), fixed(removed[part])
-            now_positions, now_sizes = fixed(positions[part]), fixed(sizes[part])
-            self.rows += int(
-                _kernel_apply(now_hashes, now_removed, now_positions, now_sizes, self._buckets, self._slots)
-            )
+            now, there, bytes_there = fixed(hashes[part]), fixed(positions[part]), fixed(sizes[part])
+            self.rows += int(_kernel_apply(now, there, bytes_there, removed, self._buckets, self._slots))
             done += room
 
     def in_slots(self, chosen: Mask) -> tuple[Numbers, Numbers]:
@@ -303,7 +300,7 @@ def _kernel_is_live(hashes: Numbers, positions: Numbers, buckets: Numbers) -> Ma
 
 @njit(cache=True)
 def _kernel_apply(
-    hashes: Numbers, removed: Mask, positions: Numbers, sizes: Numbers, buckets: Numbers, slots: Numbers
+    hashes: Numbers, positions: Numbers, sizes: Numbers, removed: bool, buckets: Numbers, slots: Numbers
 ) -> int:
     last, shift = len(buckets) - 1, _shift(buckets)
     more = 0
@@ -313,7 +310,7 @@ def _kernel_apply(
         while buckets[bucket, _POSITION] != 0 and buckets[bucket, _HASH] != hashed:
             bucket = (bucket + 1) & last
         held = buckets[bucket, _POSITION] != 0
-        if removed[i]:
+        if removed:
             if held:
                 _count(hashed, -1, -buckets[bucket, _SIZE], slots)
                 _empty(bucket, shift, buckets)

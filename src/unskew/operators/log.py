@@ -108,7 +108,7 @@ class ChunkLog:
         bounds = [0, *(np.flatnonzero(np.diff(sequences)) + 1).tolist(), len(order)]
         parts = []
         for start, stop in pairwise(bounds if len(order) else []):
-            chunk = self.batch(self._numbered[int(sequences[start])]).select(self.columns.rows.names)
+            chunk = self.batch(self._numbered[int(sequences[start])])
             parts.append(chunk.take(pa.array(within[start:stop])))
         rows = pa.Table.from_batches(parts, self.columns.rows)
         if len(order) == len(positions) and (np.diff(order) == 1).all():

@@ -23,7 +23,7 @@ class Chunk:
     nonce
         The commit that wrote it.
     rows, removed
-        Rows in it, and how many of them only say that a key is removed.
+        Rows in it, and how many of them, the last ones, only say that a key is removed. These count before the others.
     live
         Rows in it that are still the latest of their keys.
     earliest

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.operators.chunks import REMOVED, flags_column
 from unskew.operators.entry import Entry
 from unskew.operators.groups import Groups
 from unskew.operators.index import KeyIndex, positions_of
@@ -63,21 +63,20 @@ def _rebuilt(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> Key
 def _apply(index: KeyIndex, log: ChunkLog, chunk: Chunk, shared: Numbers) -> None:
     """Read one chunk: where a hash stands for one key the hash decides, else the key itself."""
     rows = log.batch(chunk)
-    hashes, removed = hashes_of(rows), flags_column(rows, REMOVED)
-    positions, sizes = positions_of(chunk.sequence, rows.num_rows), row_bytes(rows.select(log.columns.rows.names))
-    if not shared.size:
-        index.apply(hashes, removed, positions, sizes)
-        return
-    doubtful = np.isin(hashes, shared)
-    clear = ~doubtful
-    index.apply(hashes[clear], removed[clear], positions[clear], sizes[clear])
-    for wanted in (True, False):  # removed keys stand first in a chunk
-        chosen = np.flatnonzero(doubtful & (removed == wanted))
-        keys = log.columns.keys_in(rows.take(chosen))
+    live = chunk.rows - chunk.removed
+    hashes, positions, sizes = hashes_of(rows), positions_of(chunk.sequence, chunk.rows), row_bytes(rows)
+    for removed, part in ((True, slice(live, chunk.rows)), (False, slice(0, live))):
+        doubtful = np.isin(hashes[part], shared)
+        clear = np.flatnonzero(~doubtful) + part.start
+        index.apply(hashes[clear], positions[clear], sizes[clear], removed=removed)
+        if not doubtful.any():
+            continue
+        chosen = np.flatnonzero(doubtful) + part.start
+        keys = log.columns.keys_in(rows.take(pa.array(chosen)))
         held = locate(Groups(hashes[chosen], keys, np.empty(0, np.int64)), index, log).positions
-        known = held > 0
-        if wanted:
-            index.delete(hashes[chosen][known], held[known])
+        known, new = chosen[held > 0], chosen[held == 0]
+        if removed:
+            index.delete(hashes[known], held[held > 0])
         else:
-            index.replace(hashes[chosen][known], held[known], positions[chosen][known], sizes[chosen][known])
-            index.insert(hashes[chosen][~known], positions[chosen][~known], sizes[chosen][~known])
+            index.replace(hashes[known], held[held > 0], positions[known], sizes[known])
+            index.insert(hashes[new], positions[new], sizes[new])

@@ -206,7 +206,7 @@ class KeyedState:
             reached = np.flatnonzero((deadlines >= chunk.earliest) & (deadlines <= until_ms))
             positions = positions_of(chunk.sequence, chunk.rows)[reached]
             reached = reached[index.is_live(hashes_of(rows)[reached], positions)]
-            found.append(pa.Table.from_batches([rows.select(self._columns.rows.names).take(pa.array(reached))]))
+            found.append(pa.Table.from_batches([rows.take(pa.array(reached))]))
             later = np.append(deadlines[deadlines > until_ms], deadlines[reached])
             chunk.earliest = int(later.min()) if len(later) else None
         rows = pa.concat_tables(found).combine_chunks()
@@ -241,8 +241,7 @@ class KeyedState:
             if chunk.live:
                 rows = self._log.batch(chunk)
                 live = index.is_live(hashes_of(rows), positions_of(chunk.sequence, chunk.rows))
-                chosen = rows.select(self._columns.rows.names).take(pa.array(np.flatnonzero(live)))
-                yield pa.Table.from_batches([chosen])
+                yield pa.Table.from_batches([rows.take(pa.array(np.flatnonzero(live)))])
 
     def group_stored(self, rows: pa.Table) -> tuple[Groups, pa.Table]:
         """Group rows of `row_schema` by key; returns the groups and the value columns, row by row."""
