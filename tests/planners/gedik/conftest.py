@@ -32,6 +32,7 @@ class Case:
     utility: str = "apm"
     positive_only: bool = False
     max_moves: int = 5
+    before: int | None = None
 
     def __post_init__(self):
         total = sum(self.tuples)
@@ -42,7 +43,12 @@ class Case:
         delta = self.threshold()
         tracked = [d for d, f in enumerate(self.freq) if f >= delta and f > 0]
         self.items = sorted(tracked, key=lambda d: (-self.freq[d], d))
-        dropped = [d for d in range(len(self.freq)) if d not in tracked and self.current[d] != self.home[d]]
+        before = n if self.before is None else self.before
+        dropped = [
+            d
+            for d, (old, new) in enumerate(zip(self.current, self.home, strict=True))
+            if d not in tracked and old != new and old < n and new < before  # else it only follows the resized hash
+        ]
         self.state = [BETA[self.resources[0]](f) for f in self.freq]
         self.first_cost = sum(self.state[d] for d in dropped)
         self.ideal = (sum(self.state[d] for d in tracked) + self.first_cost) / n

@@ -197,8 +197,6 @@ def test_plans_on_tables(name, channels):
     resized = RoutingTable.initial(4, slots=256).resize(channels)
     per_channel = [np.bincount(t.lookup(statistics.hashes), statistics.cost, channels) for t in (plan.table, resized)]
     assert overload(per_channel[0]) < overload(per_channel[1])
-    again = gedik.plan(statistics, plan.table, memory=plan.memory)
-    assert again.report.imbalance_after <= plan.report.imbalance_after * 1.5
 
 
 def test_report_reads_a_ratio_as_a_tolerance():

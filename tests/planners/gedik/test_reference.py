@@ -31,6 +31,7 @@ def random_case(rng, slow):
         utility=str(rng.choice(["a", "apm", "aplm", "atm", "atlm"])),
         positive_only=bool(rng.random() < 0.3),
         max_moves=int(rng.choice([1, 5])),
+        before=max(1, before),
     )
 
 
@@ -55,7 +56,13 @@ def test_identical_to_the_plain_algorithm(name, slow):
     placed = 0
     for instance in range(INSTANCES):
         case = random_case(rng, slow)
-        problem = Problem.of_keys(case.tuples, channels=case.channels, current=case.current, home=case.home)
+        problem = Problem.of_keys(
+            case.tuples,
+            channels=case.channels,
+            current=case.current,
+            home=case.home,
+            channels_before=case.before,
+        )
         ours = planner(name, **parameters(case, name)).assign(problem, Memory()).owner.tolist()
         table = getattr(slow, name)(case)
         assert ours == slow.owners(case, table), f"instance {instance}: {case}"

@@ -152,6 +152,18 @@ def test_ruling_dropped_keys_count_in_the_migration_penalty():
     assert scan.assign(problem, Memory()).owner.tolist() == [0, 1, 0]
 
 
+def test_ruling_keys_that_follow_the_ring_are_not_dropped():
+    # growing from 2 to 3: key 2 goes to the newcomer with its slot, it never had an entry; key 3 loses one
+    problem = Problem.of_keys([60, 38, 1, 1], channels=3, current=[0, 1, 1, 1], home=[0, 1, 2, 0], channels_before=2)
+    scan = planner("scan", balance_ratio=1.2, threshold_scale=0.9)
+    items = scan.items(problem, scan.hot_keys(problem))
+    assert items.migration == pytest.approx(0.01)
+    assert items.ideal_migration == pytest.approx(0.99 / 3)
+    # shrinking from 3 to 2: key 2 sat on the channel that leaves
+    problem = Problem.of_keys([60, 38, 2], channels=2, current=[0, 1, 2], home=[0, 1, 0], channels_before=3)
+    assert scan.items(problem, scan.hot_keys(problem)).migration == 0.0
+
+
 def test_ruling_silent_keys_weigh_nothing():
     problem = Problem.of_keys([6, 5, 0], channels=2, current=[0, 1, 1], home=[0, 1, 0])
     assert planner("readj").assign(problem, Memory()).owner.tolist() == [0, 1, 0]

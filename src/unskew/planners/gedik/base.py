@@ -120,7 +120,7 @@ class GedikPlanner(Planner):
         for row in zip(resources, self.deviations(problem.channels), strict=True):
             if not row[0].is_constant:
                 rows[row] = rows.get(row, 0) + 1
-        dropped = problem.current != problem.home
+        dropped = _away_by_entry(problem)
         dropped[hot] = False
         share = problem.tuples[hot] / total
         state, lost = resources[0](share), float(resources[0](problem.tuples[dropped] / total).sum())
@@ -179,6 +179,16 @@ class GedikPlanner(Planner):
 def total_tuples(problem: Problem) -> float:
     """Return the tuples of all keys, listed or not."""
     return float(problem.tuples.sum() + problem.background_tuples.sum())
+
+
+def _away_by_entry(problem: Problem) -> NDArray[np.bool_]:
+    """Tell which keys only an entry can have put where they are: not those that merely follow a resize of the slots.
+
+    An entry whose home the resize changes as well is not recognised; its state is then left out of the migration cost.
+    """
+    follows = (problem.home >= problem.channels_before) | (problem.current >= problem.channels)
+    away: NDArray[np.bool_] = (problem.current != problem.home) & ~follows
+    return away
 
 
 def _untracked_load(problem: Problem, hot: NDArray[np.int64], function: ResourceFunction) -> Column:
