@@ -19,7 +19,7 @@ class Outcome:
 
 
 class Plain:
-    def __init__(self, problem: Problem, tolerance: float, exponent: float = 1.5, background: bool = True) -> None:
+    def __init__(self, problem: Problem, tolerance: float, exponent: float = 1.5) -> None:
         self.n = problem.channels
         self.keys = range(len(problem.cost))
         self.cost = problem.cost.tolist()

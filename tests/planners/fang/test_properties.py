@@ -58,8 +58,7 @@ def test_a_trial_counts_what_it_does(problem, cleaned, by_cost):
     assert trial.table_size == (owner != problem.home).sum()
     assert trial.migration_cost == pytest.approx(problem.state[owner != problem.current].sum(), abs=1e-6)
     assert trial.loads == pytest.approx(problem.loads(owner), abs=1e-6)
-    other = balancer.trial(balancer.table_size - cleaned)
-    assert other.forced >= 0
+    balancer.trial(balancer.table_size - cleaned)
     repeated = balancer.trial(cleaned, by_cost=by_cost)  # a trial leaves no traces
     assert np.array_equal(repeated.placements, trial.placements)
 
@@ -116,7 +115,6 @@ def test_fallback_guarantees_theorems_2_and_4():
         fallback = Mixed(tolerance=0.02, table_cap=cap, fallback=("llfd", "mintable", "simple"))
         floor = 1.02 * problem.mean_load
         others = [over(problem, cls(tolerance=0.02)) for cls in (Llfd, MinTable, Simple)]
-        assert over(problem, fallback) <= max(floor, *others[:2], others[2]) + 1e-6 * problem.mean_load
         assert over(problem, fallback) <= max(floor, min(others)) + 1e-6 * problem.mean_load
         worse += over(problem, Mixed(tolerance=0.02, table_cap=cap)) > max(floor, min(others)) + 1e-6
     assert worse > 0
