@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, ColumnError
@@ -65,6 +68,7 @@ class Job:
 
 USERS = pa.schema({"user": pa.string()})
 EVENTS = pa.schema({"user": pa.string(), "at": pa.timestamp("us", "UTC")})
+WITH_WATERMARK = EVENTS.with_metadata({EVENT_TIME_METADATA: b"at"})
 
 
 def users(*names: str | None) -> pa.Table:
@@ -228,9 +232,8 @@ def test_timeouts_and_late_rows_in_event_time() -> None:
     output, kept = schema("user string, n long"), schema("n long")
     with pytest.raises(ArgumentError, match=r"need a watermark.*withWatermark"):
         Job(PandasFunction(function, output, kept, "EventTimeTimeout"), EVENTS)
-    input_schema = EVENTS.with_metadata({EVENT_TIME_METADATA: b"at"})
     for form, each in ((PandasFunction, function), (LeanFunction, lean)):
-        job = Job(form(each, output, kept, "EventTimeTimeout"), input_schema)
+        job = Job(form(each, output, kept, "EventTimeTimeout"), WITH_WATERMARK)
         first = at(("a", 10), ("b", 90), ("a", 0), ("c", None))
         assert job.batch(first, watermark_ms=0) == ([("a", 2), ("b", 1), ("c", 1)], [])
         # late by the watermark of the batch before; the clock of timeouts is the new one
@@ -256,8 +259,20 @@ def test_a_window_is_late_when_it_has_ended() -> None:
 @pytest.mark.parametrize("form", [PandasFunction, LeanFunction])
 def test_rows_are_never_late_without_timeouts_in_event_time(form: type[PerKeyFunction]) -> None:
     function = count if form is PandasFunction else lean_count
-    job = Job(form(function, schema("user string, n long"), schema("n long")), EVENTS)
+    job = Job(form(function, schema("user string, n long"), schema("n long")), WITH_WATERMARK)
     assert job.batch(at(("a", 1)), watermark_ms=100, previous_watermark_ms=100)[0] == [("a", 1)]
+
+
+def test_a_function_without_timeouts_is_told_the_watermark_too() -> None:
+    def function(key: Any, frames: Any, state: Any) -> Any:
+        return [frame(n=state.getCurrentWatermarkMs())]
+
+    operator = PandasFunction(function, schema("n long"), schema("n long"))
+    job = Job(operator, WITH_WATERMARK)
+    assert job.operator.time_mode == "event" and operator.time_mode == "none"
+    assert job.batch(at(("a", 1)), watermark_ms=100)[0] == [(100,)]
+    with pytest.raises(PySparkRuntimeError, match="without setting watermark"):
+        Job(operator, EVENTS).batch(at(("a", 1)))
 
 
 def error_of(operator: PerKeyFunction, names: tuple[str, ...] = ("ada", "bob")) -> BaseException:
@@ -362,6 +377,19 @@ def test_composite_and_null_keys() -> None:
         ("('a', np.float64(nan))", 2),
         ("(None, np.int32(2))", 2),
     ]
+
+
+def test_the_functions_of_the_how_to_give_the_same_rows() -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "convert-applyInPandasWithState.md"
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[:2]:
+        exec(block, names)
+    output, kept = schema("user string, n long, total long"), schema("n long, total long")
+    job = Job(PandasFunction(names["spending"], output, kept), pa.schema({"user": pa.string(), "amount": pa.int64()}))
+    rows = pa.table({"user": ["ada", "bob", "ada"], "amount": [1, 2, 3]})
+    assert job.batch(rows)[0] == [("ada", 2, 4), ("bob", 1, 2)]
+    job.operator = LeanFunction(names["lean_spending"], output, kept).bind(job.operator.input_schema, ("user",))
+    assert job.batch(rows)[0] == [("ada", 4, 8), ("bob", 2, 4)]
 
 
 def test_lean_rows_give_the_columns_of_the_key() -> None:

@@ -171,7 +171,7 @@ def test_timeouts_and_late_rows_in_event_time(new_york: SparkSession, tmp_path: 
         [("b", 40), ("d", 41), ("a", 1)],  # a's row counts: rows are judged by the watermark of the batch before
         [("d", 60), ("b", 3), ("e", 50)],  # b's row is late
         [("f", 200)],
-        [("d", 201)],
+        [("f", 300)],
     ]
     tables = [
         pa.table({"user": [user for user, _ in batch], "at": pa.array([s * 1_000_000 for _, s in batch])})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -69,17 +69,24 @@ class PerKeyFunction(Operator):
         self.function, self.output, self.state = function, output, state
         self.timeout, self.settings = timeout, settings or ArrowSettings()
         self.time_mode = TIMEOUTS[timeout]
-        self.deadline = None if self.time_mode == "none" else TIMEOUT
+        self.deadline = None if timeout == GroupStateTimeout.NoTimeout else TIMEOUT
         self.late_rows = 0
         self.seconds: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         return f"PerKeyFunction(state={self.state.simpleString()!r}, timeout={self.timeout!r})"
 
+    def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
+        """Return a copy that knows its input; on a stream with a watermark its function is told the watermark."""
+        bound = super().bind(input_schema, key)
+        if bound.event_time is not None and bound.time_mode == "none":
+            bound.time_mode = "event"
+        return bound
+
     def check(self) -> None:
         """Refuse timeouts in event time on a stream without a watermark."""
         super().check()
-        if self.time_mode == "event" and self.event_time is None:
+        if self.timeout == GroupStateTimeout.EventTimeTimeout and self.event_time is None:
             raise ArgumentError(
                 "timeouts in event time need a watermark", hint="call withWatermark(...) on the stream before balance"
             )
@@ -154,7 +161,7 @@ class PerKeyFunction(Operator):
         Spark lets rows be late only where timeouts are in event time.
         """
         self.late_rows = 0
-        if self.time_mode != "event" or clock.previous_watermark_ms is None:
+        if self.timeout != GroupStateTimeout.EventTimeTimeout or clock.previous_watermark_ms is None:
             return groups.order, groups.starts
         late = _is_late(rows.column(self.event_time), clock.previous_watermark_ms)
         if not late.any():

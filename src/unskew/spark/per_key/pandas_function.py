@@ -24,8 +24,8 @@ from unskew.spark.per_key.spark_values import SparkValues
 class PandasFunction(PerKeyFunction):
     """Calls ``func(key, frames, state)``, which yields frames, with Spark's own `GroupState`.
 
-    Keys, frames, state and output are converted by Spark's code, for many keys at once: about 30 microseconds for each
-    key beside what the function itself takes.
+    Keys, frames, state and output are converted by Spark's code, for many keys at once: 30 to 40 microseconds for
+    each key beside what the function itself takes.
 
     Examples
     --------
