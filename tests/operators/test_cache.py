@@ -154,6 +154,10 @@ def test_state_beyond_the_budget_keeps_what_fits(tmp_path: Path) -> None:
     assert store.reads > 0
     (left,) = (listed.size for listed in tight.cache.listing())
     assert left <= tight.cache.budget_bytes
+    tiny = LocalCache(tmp_path / "tiny", whole // 4)
+    with opened(store, tiny.place("x", 0)):  # also while it is being filled
+        (folder,) = (listed.path for listed in tiny.listing())
+        assert 0 < sum(path.stat().st_size for path in folder.glob("*.arrow")) <= tiny.budget_bytes
     with opened(store, tight) as state:  # what was put last is still here
         store.reads = 0
         assert state.get(groups_of(range(100)))[1].all()

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unskew.errors import StateError
+from unskew.errors import ArgumentError, StateError
 from unskew.operators import Groups, KeyedState, LocalCache, MemoryStore
 from unskew.operators.compaction import Layout
+from unskew.operators.manifest import Manifest
 
 KEYS = pa.schema({"name": pa.string(), "spot": pa.float64()})
 VALUES = pa.schema({"n": pa.int64(), "tags": pa.list_(pa.string()), "until": pa.int64()})
@@ -150,13 +151,13 @@ class Trial:
 
 def contents(rows: pa.Table) -> dict[Key, tuple[Any, ...]]:
     columns = [rows[f"value.{name}"].to_pylist() for name in VALUES.names]
-    return dict(zip(keys_of(rows, "key."), zip(*columns, strict=True), strict=True))
+    held = dict(zip(keys_of(rows, "key."), zip(*columns, strict=True), strict=True))
+    assert len(held) == rows.num_rows
+    return held
 
 
 def assert_compact(store: MemoryStore, commits: int) -> None:
     """The store holds chunks that the manifest knows, and not many more rows than are live."""
-    from unskew.operators.manifest import Manifest
-
     if store.manifest is None:
         assert not store.chunks
         return
@@ -229,3 +230,106 @@ def test_equals_a_dictionary_on_long_walks(mode: str, seed: int, modulus: int, t
     trial.commit(0, "commit")
     trial.state.close()
     assert not [listed for cache in caches for listed in cache.listing() if listed.private]
+
+
+def named(*names: str, hashed: int = 3) -> Groups:
+    """Keys of one column that all have the same hash."""
+    return Groups(np.full(len(names), hashed), pa.table({"name": names}), np.arange(len(names)))
+
+
+def opened(store: MemoryStore, **options: Any) -> KeyedState:
+    return KeyedState.open(store, pa.schema({"name": pa.string()}), pa.schema({"n": pa.int64()}), slots=4, **options)
+
+
+def held_in(store: MemoryStore) -> dict[str, int]:
+    with opened(store) as state:
+        rows = [row for table in state.scan() for row in table.to_pylist()]
+    return {row["key.name"]: row["value.n"] for row in rows}
+
+
+def test_a_key_may_take_the_hash_of_one_that_is_removed_in_the_same_batch() -> None:
+    store = MemoryStore()
+    for number, (gone, come) in enumerate([("", "a"), ("a", "b"), ("b", "c")]):
+        with opened(store) as state:
+            state.put(named("other", hashed=9), pa.table({"n": [number]}))
+            state.remove(named(gone))
+            state.put(named(come), pa.table({"n": [number]}))
+            state.commit(f"n{number}")
+        assert held_in(store) == {"other": number, come: number}
+
+
+def test_what_was_removed_or_extracted_is_gone_at_once() -> None:
+    state, groups = opened(MemoryStore()), named("a", "b", "c")
+    state.put(groups, pa.table({"n": [1, 2, 3]}))
+    state.remove(groups, np.array([False, True, False]))
+    assert state.get(groups)[0]["n"].to_pylist() == [1, None, 3]
+    assert state.sizes(groups).tolist() == [21, 0, 21]
+    rows = state.extract([3], slots=[3])  # the same keys by hash and by slot: once is enough
+    assert rows["key.name"].to_pylist() == ["a", "c"]
+    assert not state.get(groups)[1].any()
+    assert state.rows == state.bytes == 0
+    state.install(rows)
+    assert state.get(groups)[0]["n"].to_pylist() == [1, None, 3]
+
+
+def test_the_log_stays_short_and_every_commit_small() -> None:
+    layout = Layout(rows_per_chunk=256, fan_out=4, spare_rows=64, cleaned_rows=16)
+    random, store, written = np.random.default_rng(3), MemoryStore(), list[int]()
+    keys, touched = 4000, 40
+    everything = Groups(np.arange(keys) * 7919, pa.table({"name": np.arange(keys).astype(str)}), np.arange(keys))
+    with opened(store, layout=layout) as state:
+        state.put(everything, pa.table({"n": np.zeros(keys, np.int64)}))
+        state.commit("all")
+    for number in range(400):
+        with opened(store, layout=layout) as state:
+            some = everything.subset(np.isin(np.arange(keys), random.choice(keys, touched, replace=False)))
+            state.put(some, pa.table({"n": np.full(touched, number)}))
+            before = set(store.chunks)
+            state.commit(f"n{number}")
+        manifest = Manifest.from_bytes(store.manifest or b"")
+        written.append(sum(chunk.rows for chunk in manifest.chunks if chunk.sequence not in before))
+        rows = sum(chunk.rows for chunk in manifest.chunks)
+        assert rows <= 2 * keys + layout.spare_rows + layout.rows_per_chunk
+        # chunks of which four do not fit into one, and up to three of each order of magnitude (1, 4, 16, 64) behind
+        assert len(manifest.chunks) <= layout.fan_out * rows / layout.rows_per_chunk + 3 * 4
+    assert max(written) <= layout.rows_per_chunk + 5 * touched + layout.cleaned_rows
+    assert sum(written) <= 6 * touched * len(written)
+
+
+@pytest.mark.parametrize(
+    ("keys", "values", "options", "message"),
+    [
+        ({}, {"n": pa.int64()}, {}, "at least one key column"),
+        ({"k": pa.int64()}, {}, {}, "at least one value column"),
+        ({"k": pa.int64()}, {"n": pa.int64()}, {"deadline": "m"}, "deadline must be an int64 column"),
+        ({"k": pa.int64()}, {"n": pa.int32()}, {"deadline": "n"}, "deadline must be an int64 column"),
+    ],
+)
+def test_schemas_are_checked(
+    keys: dict[str, pa.DataType], values: dict[str, pa.DataType], options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        KeyedState.open(MemoryStore(), pa.schema(keys), pa.schema(values), slots=4, **options)
+
+
+def test_misuse_is_told() -> None:
+    state, groups = opened(MemoryStore()), named("a", "b")
+    with pytest.raises(ArgumentError, match="one row of values for every group"):
+        state.put(groups, pa.table({"n": [1]}))
+    with pytest.raises(ArgumentError, match="columns are not those of the state"):
+        state.put(groups, pa.table({"m": [1, 2]}))
+    with pytest.raises(ArgumentError, match=r"does not fit the state's type int64.*column 'n'"):
+        state.put(groups, pa.table({"n": ["x", "y"]}))
+    with pytest.raises(ArgumentError, match="without a deadline"):
+        state.due(1)
+    with pytest.raises(ArgumentError, match="letters, digits"):
+        state.commit("a/b")
+    with pytest.raises(ArgumentError, match="not from a state of this kind"):
+        state.install(pa.table({"hash": [1]}))
+    twice = pa.table([[3, 3], ["a", "a"], [1, 2]], schema=state.row_schema)
+    with pytest.raises(StateError, match="twice"):
+        state.install(twice)
+    assert state.rows == 0
+    state.commit("nothing")
+    with pytest.raises(StateError, match="closed"):
+        state.get(groups)

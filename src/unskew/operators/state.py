@@ -314,8 +314,9 @@ class KeyedState:
 
     def _locate(self, groups: Groups) -> Location:
         """Find groups; the latest are remembered until the state changes otherwise."""
+        index = self._open_index
         if self._located is None or self._located[0] is not groups:
-            self._located = groups, locate(groups, self._open_index, self._log)
+            self._located = groups, locate(groups, index, self._log)
         return self._located[1]
 
     def _positions(self, hashes: ArrayLike, slots: ArrayLike, keep: ArrayLike) -> tuple[Hashes, Hashes]:
