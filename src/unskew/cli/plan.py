@@ -201,8 +201,8 @@ def _show(
     for key in _named(table, figures.unsplittable[:3]):
         console.print(
             f"\n[yellow]Key {key!r} alone is more than one channel may hold: no plan with one owner per key can "
-            "balance it.[/]\nOperators that merge partial states (count, sum, min, max, mean, sketches) may split it over "
-            "several channels; joins and order-dependent functions may not."
+            "balance it.[/]\nOperators that merge partial states (count, sum, min, max, mean, sketches) may split it "
+            "over several channels; joins and order-dependent functions may not."
         )
     if explain:
         _show_moves(_moves(table, problem, assignment))
