@@ -15,9 +15,15 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType, StructType
 
 import unskew
-from unskew.spark.per_key import Rows, state_of
+from unskew.errors import ArgumentError, ColumnError
+from unskew.hashing import hash_keys
+from unskew.operators import KeyedState, MemoryStore
+from unskew.routing.table import RoutingTable
+from unskew.spark.packing import unpack
+from unskew.spark.per_key import LeanFunction, Rows, state_of, write_initial_state
 
 pytestmark = pytest.mark.spark
 
@@ -214,3 +220,38 @@ def test_a_lean_function_and_one_that_raises(spark: SparkSession, tmp_path: Path
     assert batches == {0: [("ada", -6), ("bob", -4)]}
     text = str(failure.value)
     assert "ZeroDivisionError" in text and "12 // (int(rows" in text and "in the call for key 'ada' of batch 1" in text
+
+
+def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
+    kept, output = StructType().add("n", LongType()), StructType().add("n", LongType())
+    operator = LeanFunction(lambda key, rows, state: (state, None), output, kept, "ProcessingTimeTimeout")
+    operator = operator.bind(pa.schema({"user": pa.string(), "shard": pa.int64()}), ("user", "shard"))
+    users = [("ada", 1, (5,), 70), ("bob", 1, None, 80), (None, 2, (6,), None), ("cy", 3, None, None)]
+    initial = spark.createDataFrame(users, "user string, shard long, state struct<n: long>, timeout_ms long")
+    table = RoutingTable.initial(2, 16)
+    parcels: list[tuple[int, bytes]] = []
+
+    def keep(channel: int, data: bytes) -> str:
+        parcels.append((channel, data))
+        return f"file {len(parcels)}"
+
+    files = write_initial_state(initial, operator, table, keep)
+    assert sorted(name for names in files.values() for name in names) == [f"file {i + 1}" for i in range(len(parcels))]
+    found = {}
+    for channel, data in parcels:
+        with KeyedState.open(
+            MemoryStore(), operator.key_schema, operator.value_schema, slots=16, deadline=operator.deadline
+        ) as state:
+            state.install(unpack(data))
+            for rows in state.scan():
+                assert (table.lookup(rows.column("hash").to_numpy()) == channel).all()
+                assert (hash_keys(rows, ["key.user", "key.shard"]) == rows.column("hash").to_numpy()).all()
+                for row in rows.to_pylist():
+                    found[row["key.user"]] = row["value.state"], row["value.timeout_ms"]
+    assert found == {"ada": ({"n": 5}, 70), "bob": (None, 80), None: ({"n": 6}, None)}, "nothing is known of cy"
+
+    with pytest.raises(ColumnError, match=r"lacks a column, got 'state'.*user, shard, state"):
+        write_initial_state(initial.drop("state"), operator, table, keep)
+    with pytest.raises(ArgumentError, match="does not fit the state's type"):
+        wrong = initial.selectExpr("user", "shard", "named_struct('n', 'five') as state")
+        write_initial_state(wrong, operator, table, keep)
