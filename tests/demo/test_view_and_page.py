@@ -7,50 +7,94 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from unskew.demo import Batch, HotKey, Settings
+from unskew.demo import Batch, HotKey, Race, Settings
 from unskew.demo.page import write_page
-from unskew.demo.view import LiveView, PlainView, picture
+from unskew.demo.view import LiveView, PlainView, closing_table, picture
 
-HOT = (HotKey("user-7", 400, 1, 1.2), HotKey("<script>", 100, 0, 0.3))
-BATCHES = [Batch(number, 2.5, (200, 600, 100, 300), (0.6, 1.8, 0.3, 0.9), HOT) for number in range(5)]
+HOT = (HotKey("user-7", 400, 1), HotKey("<script>", 100, 0))
 SETTINGS = Settings(batches=5, channels=4, batches_per_shift=2)
+
+
+def race_of(hashed=5, balanced=5, different=False):
+    race = Race()
+    for number in range(hashed):
+        race.add("hash", Batch(number, 3.0, (200, 600, 100, 300), (0.6, 1.8, 0.3, 0.9), HOT, {"user-7": 400}))
+    for number in range(balanced):
+        totals = {"user-7": 401 if different else 400}
+        race.add("unskew", Batch(number, 2.0, (300, 330, 270, 300), (0.9, 1.0, 0.8, 0.9), HOT, totals, moves=7))
+    return race
 
 
 def console(**options):
     return Console(file=io.StringIO(), width=80, **options)
 
 
-def test_the_picture_names_channels_keys_imbalance_and_gain_within_80_columns():
+def shown(thing):
     screen = console()
-    screen.print(picture(BATCHES, SETTINGS))
-    shown = screen.file.getvalue()
-    assert "channel 1 has 2.00 times the mean" in shown
-    assert re.search(r"user-7\s+33\.3%\s+on channel 1", shown)
-    assert "2.5 s, balanced 1.9 s" in shown  # 2.5 less the fullest channel's 1.8, plus the hottest key's 1.2
-    assert "batch 5 of 5" in shown
-    assert max(len(line) for line in shown.splitlines()) <= 80
-    assert "…" not in shown
+    screen.print(thing)
+    text = screen.file.getvalue()
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+    return text
+
+
+def test_the_picture_shows_both_within_80_columns():
+    text = shown(picture(race_of(hashed=3), SETTINGS))
+    assert re.search(r"Spark's hash.*unskew", text)
+    assert re.search(r"1 █+ +600 +│.* 1 █+.* 330", text)
+    assert re.search(r"2\.00 times the mean.*1\.10 times the mean", text)
+    assert re.search(r"batch time +3\.0 s.*batch time +2\.0 s", text)
+    assert re.search(r"moves so far +0 .*moves so far +7 ", text)
+    assert re.search(r"Spark's hash .*batch 3 of 5", text)
+    assert re.search(r"unskew .*batch 5 of 5", text)
+    assert "a row costs 1 ms, spent waiting" in " ".join(text.lower().split())
+
+
+def test_bars_of_both_have_one_scale():
+    [line] = [line for line in shown(picture(race_of(), SETTINGS)).splitlines() if "600" in line]
+    left, right = (half.count("█") for half in line.split("600"))
+    assert left == 21
+    assert right == int(21 * 330 / 600)
+
+
+def test_a_racer_that_has_not_ended_a_batch_is_waited_for():
+    assert "under way" in shown(picture(race_of(balanced=0), SETTINGS))
 
 
 def test_live_bars_on_a_terminal():
     screen = console(force_terminal=True)
     with LiveView(screen, SETTINGS) as view:
-        view.show(BATCHES)
+        view.show(race_of(), "hash")
     assert "600" in screen.file.getvalue()
 
 
 def test_plain_lines_elsewhere():
     screen = console()
     with PlainView(screen, SETTINGS) as view:
-        for count in range(1, 4):
-            view.show(BATCHES[:count])
-    lines = screen.file.getvalue().splitlines()[1:]
-    assert [line.partition(":")[0] for line in lines] == ["batch 0", "batch 1", "batch 2"]
-    assert "600 of 1,200 rows on channel 1, 2.00 times the mean" in lines[0]
+        view.show(race_of(1, 0), "hash")
+        view.show(race_of(1, 1), "unskew")
+    lines = screen.file.getvalue().splitlines()
+    assert "a row costs 1 ms" in lines[1]
+    assert re.match(r"Spark's hash +batch +0: +3\.0 s, fullest channel 1 with 600 of 1,200 rows, 2\.00 times", lines[2])
+    assert re.match(r"unskew +batch +0: +2\.0 s, .*7 moves so far", lines[3])
+
+
+def test_the_closing_table():
+    text = shown(closing_table(race_of()))
+    for row in (
+        "throughput, rows/s +│ +400 │ +600 │ 1.50x",
+        "batch time p50, s +│ +3.00 │ +2.00 │ 0.67x",
+        "batch time p99, s +│ +3.00 │ +2.00 │ 0.67x",
+        "fullest channel, mean = 1 │ +2.00 │ +1.10 │ 0.55x",
+        "moves +│ +0 │ +7 │",
+        "same result +│ +│ +yes │",
+    ):
+        assert re.search(row, text), row
+    assert "NO" in shown(closing_table(race_of(different=True)))
 
 
 class Collector(HTMLParser):
-    """Collects what a page would load, and its tags that are left open."""
+    """Collects what a page would load, and its tags."""
 
     def __init__(self):
         super().__init__()
@@ -64,7 +108,7 @@ class Collector(HTMLParser):
 
 
 def test_the_page_stands_alone(tmp_path):
-    path = write_page(tmp_path / "new" / "page.html", BATCHES, SETTINGS)
+    path = write_page(tmp_path / "new" / "page.html", race_of(), SETTINGS)
     assert path == (tmp_path / "new" / "page.html").resolve()
     text = path.read_text()
     page = Collector()
@@ -73,11 +117,11 @@ def test_the_page_stands_alone(tmp_path):
     assert page.tags.count("svg") == 2
     assert "script" not in page.tags
     assert "&lt;script&gt;" in text
-    assert "2.00&times;" in text
+    assert "1.50 times the rows per second" in text
     assert re.search(r"\$\{?\w", text) is None
-    assert text == write_page(path, BATCHES, SETTINGS).read_text()
+    assert text == write_page(path, race_of(), SETTINGS).read_text()
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_few_batches_make_a_page_too(tmp_path, count):
-    assert write_page(tmp_path / "page.html", BATCHES[:count], SETTINGS).exists()
+@pytest.mark.parametrize(("hashed", "balanced"), [(1, 1), (2, 1), (3, 3)])
+def test_few_batches_make_a_page_too(tmp_path, hashed, balanced):
+    assert write_page(tmp_path / "page.html", race_of(hashed, balanced), SETTINGS).exists()

@@ -1,8 +1,9 @@
-"""The demonstration: what skew does to a stateful stream, live on an embedded Spark."""
+"""The demonstration: one skewed stream under Spark's hash and under unskew, side by side on an embedded Spark."""
 
 from __future__ import annotations
 
-from unskew.demo.batch import Batch, HotKey, Summary
+from unskew.demo.batch import Batch, HotKey
+from unskew.demo.race import Figures, Race
 from unskew.demo.settings import Settings
 
-__all__ = ["Batch", "HotKey", "Settings", "Summary"]
+__all__ = ["Batch", "Figures", "HotKey", "Race", "Settings"]

@@ -1,4 +1,4 @@
-"""The stateful count that the demonstration runs; it is called in Spark's Python workers, once per key and batch."""
+"""The stateful count that both racers run; it is called in Spark's Python workers, once per key and batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ STATE = "total long"
 
 
 def costly_count(seconds_per_row: float) -> Callable[[Any, Iterator[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
-    """Return a running count per key that takes `seconds_per_row`, and reports where and for how long it ran."""
+    """Return a running count per key that takes `seconds_per_row`, and reports where and for how long it ran.
+
+    The channel is the state partition that the task works on, under Spark's hash and under unskew alike.
+    """
 
     def count(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         start = time.perf_counter()

@@ -1,45 +1,48 @@
-"""The page that the demonstration leaves behind: one HTML file with the plots inside."""
+"""The page that the race leaves behind: one HTML file with the plots inside."""
 
 from __future__ import annotations
 
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
 from unskew import __version__
-from unskew.demo.batch import Batch, Summary
+from unskew.demo.batch import Batch
+from unskew.demo.race import NAMES, RACERS, Race, Racer
 from unskew.demo.settings import Settings
+from unskew.demo.view import comparison, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-RED, GREEN, GREY = "#c8452f", "#2f7d5b", "#b9b4a8"
+COLOURS: dict[Racer, str] = {"hash": "#c8452f", "unskew": "#2f7d5b"}
+GREY = "#b9b4a8"
 
 
-def write_page(path: Path, batches: Sequence[Batch], settings: Settings) -> Path:
+def write_page(path: Path, race: Race, settings: Settings) -> Path:
     """Write the page to `path`, with nothing outside of it needed to read it, and return the absolute path."""
-    summary = Summary.of(batches)
+    hashed, balanced = (race.figures(racer) for racer in RACERS)
     template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
     text = template.substitute(
-        times=f"{1 + summary.mean_imbalance:.2f}",
-        worst=f"{1 + summary.worst_imbalance:.2f}",
-        saved=f"{summary.share_saved:.0%}",
-        seconds=f"{summary.seconds:.1f}",
-        balanced=f"{summary.balanced_seconds:.1f}",
-        batches=summary.batches,
-        rows=f"{summary.rows:,}",
+        speedup=f"{race.speedup:.2f}",
+        hash_imbalance=f"{hashed.mean_imbalance:.2f}",
+        unskew_imbalance=f"{balanced.mean_imbalance:.2f}",
+        moves=balanced.moves,
+        same="yes" if race.same_result else "NO",
+        counted=counted(hashed),
+        comparison=_table_rows(race),
+        hot_keys=_hot_keys(race, settings),
+        seconds_figure=_svg(_course_figure(race, settings, "seconds", lambda batch: batch.seconds, first=1)),
+        imbalance_figure=_svg(_course_figure(race, settings, "fullest channel, mean = 1", lambda b: b.imbalance)),
         keys=f"{settings.keys:,}",
         channels=settings.channels,
         exponent=f"{settings.exponent:g}",
         shift=settings.batches_per_shift,
-        cost=f"{settings.microseconds_per_row:g}",
-        loads=_svg(_loads_figure(batches)),
-        times_figure=_svg(_times_figure(batches)),
-        hot_keys=_hot_keys(batches, settings),
+        cost=settings.cost,
         version=__version__,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,43 +50,22 @@ def write_page(path: Path, batches: Sequence[Batch], settings: Settings) -> Path
     return path.resolve()
 
 
-def _loads_figure(batches: Sequence[Batch]) -> Figure:
-    """One small panel of bars per batch would be too much: a map of batches and channels, redder is fuller."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    channels = len(batches[0].channel_rows)
-    relative = [[rows * channels / max(batch.rows, 1) for rows in batch.channel_rows] for batch in batches]
-    figure, axes = _figure(height=0.34 * channels + 1.1)
-    colours = LinearSegmentedColormap.from_list("load", ["#e9efe9", "#f6efe0", "#eeb48c", RED])
-    columns = [list(column) for column in zip(*relative, strict=True)]
-    image = axes.imshow(columns, aspect="auto", cmap=colours, vmin=0.4, vmax=max(2.0, *map(max, relative)))
-    for number, row in enumerate(relative):
-        fullest = row.index(max(row))
-        axes.text(number, fullest, f"{row[fullest]:.1f}", ha="center", va="center", fontsize=8, color="white")
-    axes.set_xticks(range(len(batches)), [str(batch.number) for batch in batches])
-    axes.set_yticks(range(channels))
+def _course_figure(
+    race: Race, settings: Settings, label: str, value: Callable[[Batch], float], first: int = 0
+) -> Figure:
+    """Draw a value over the batches for both racers, with a dotted line wherever other keys became the hot ones."""
+    figure, axes = _figure(height=2.9)
+    last = max(map(len, race.batches.values()))
+    for start in range(settings.batches_per_shift, last, settings.batches_per_shift):
+        axes.axvline(start - 0.5, color=GREY, linestyle=":", linewidth=1)
+    for racer in RACERS:
+        batches = race.batches[racer][first:] or race.batches[racer]
+        numbers = [batch.number for batch in batches]
+        axes.plot(numbers, [value(batch) for batch in batches], "o-", color=COLOURS[racer], markersize=3.5)
+        axes.plot([], [], color=COLOURS[racer], label=NAMES[racer])
+    axes.set_ylim(bottom=0)
     axes.set_xlabel("batch")
-    axes.set_ylabel("channel")
-    axes.tick_params(length=0)
-    bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.03)
-    bar.set_label("rows, mean = 1")
-    bar.outline.set_visible(False)
-    return figure
-
-
-def _times_figure(batches: Sequence[Batch]) -> Figure:
-    counted = batches[1:] or batches
-    numbers = [batch.number for batch in counted]
-    figure, axes = _figure(height=2.7)
-    axes.bar(
-        numbers, [batch.seconds for batch in counted], color=RED, width=0.75, label="as measured, under Spark's hash"
-    )
-    axes.bar(
-        numbers, [batch.balanced_seconds for batch in counted], color=GREEN, width=0.75, label="if it were balanced"
-    )
-    axes.set_xticks(numbers)
-    axes.set_xlabel("batch")
-    axes.set_ylabel("seconds")
+    axes.set_ylabel(label)
     axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
@@ -93,7 +75,7 @@ def _figure(height: float) -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(8.6, height), layout="constrained")
     axes = figure.add_subplot()
-    axes.spines[:].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     axes.set_facecolor("none")
     return figure, axes
 
@@ -109,13 +91,21 @@ def _svg(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def _hot_keys(batches: Sequence[Batch], settings: Settings) -> str:
-    """Return table rows with the hottest keys of the first batch after every shift."""
+def _table_rows(race: Race) -> str:
+    return "\n".join(_row(*map(html.escape, cells)) for cells in comparison(race))
+
+
+def _hot_keys(race: Race, settings: Settings) -> str:
+    """Return table rows with the hottest keys of the last batch before every shift, and who counted them."""
     rows = []
-    for batch in batches[:: settings.batches_per_shift]:
-        names = ", ".join(
-            f"<b>{html.escape(key.name)}</b> {key.rows / batch.rows:.0%} on {key.channel}" for key in batch.hot_keys[:3]
-        )
-        cells = (batch.number, names, batch.fullest, f"{1 + batch.imbalance:.2f}")
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    step = settings.batches_per_shift
+    for last in sorted({*range(step - 1, race.common, step), race.common - 1}):
+        batches = [race.batches[racer][last] for racer in RACERS]
+        names = ", ".join(f"<b>{html.escape(k.name)}</b> {k.rows / batches[0].rows:.0%}" for k in batches[0].hot_keys)
+        owners = [", ".join(str(key.channel) for key in batch.hot_keys) for batch in batches]
+        rows.append(_row(str(last), names, *owners))
     return "\n".join(rows)
+
+
+def _row(*cells: str) -> str:
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"

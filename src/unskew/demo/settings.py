@@ -14,18 +14,18 @@ class Settings:
     Parameters
     ----------
     batches
-        The demonstration ends after so many.
+        The race ends after so many.
     rows
         Rows per batch.
     channels
         State partitions, one core each: this machine plays that many.
     keys, exponent, seed
-        The Zipf law. Chosen such that the hottest key alone has about what a balanced channel would have.
+        The Zipf law. Chosen such that the hottest key alone has a little more than a balanced channel would have.
     batches_per_shift, shift
         After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
-        a channel is luck: of all shifts this one has average luck.
+        a channel is luck: of all shifts this one has average luck under Spark's hash.
     most_seconds
-        The demonstration also ends when so much time has passed since the first batch.
+        The race also ends when so much time has passed since both have ended a batch.
     microseconds_per_row
         What a row costs the operator. It is spent waiting, as for a remote service, so that two cores can play eight.
 
@@ -36,18 +36,26 @@ class Settings:
     unskew.errors.ArgumentError: channels must be above 0, got 0.
     """
 
-    batches: int = 16
-    rows: int = 20_000
+    batches: int = 12
+    rows: int = 8_000
     channels: int = 8
     keys: int = 500
     exponent: float = 1.0
     seed: int = 0
-    batches_per_shift: int = 4
-    shift: int = 93
+    batches_per_shift: int = 6
+    shift: int = 149
     most_seconds: float = 60.0
-    microseconds_per_row: float = 400.0
+    microseconds_per_row: float = 1000.0
 
     def __post_init__(self) -> None:
         for name in ("batches", "rows", "channels", "keys", "batches_per_shift"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} must be above 0", got=getattr(self, name))
+
+    @property
+    def cost(self) -> str:
+        """What a row costs, and why, in words."""
+        return (
+            f"a row costs {self.microseconds_per_row / 1000:g} ms, spent waiting as for a remote service, "
+            f"so that this machine can play {self.channels}"
+        )

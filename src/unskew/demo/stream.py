@@ -1,4 +1,4 @@
-"""The streaming query of the demonstration, as an iterator over its batches."""
+"""The two streaming queries of the race, as one iterator over their batches."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
@@ -18,79 +21,142 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from unskew.demo.batch import Batch, HotKey
 from unskew.demo.operator import OUTPUT, STATE, costly_count
+from unskew.demo.race import NAMES, RACERS, Racer
 from unskew.demo.settings import Settings
 from unskew.errors import SessionError
+from unskew.spark.balance import balance
+from unskew.spark.query import BalancedQuery
 from unskew.spark.session import SHORT_RUN, session
 from unskew.spark.trial import is_running
 from unskew.workloads.spark_source import register
 
 HOT_KEYS = 5
+STOP_SECONDS = 10
+
+Query = StreamingQuery | BalancedQuery
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[Iterator[Batch]]:
-    """Run the query and give its batches as they end; leaving stops the query, and the session if it is ours."""
+def racing(settings: Settings) -> Iterator[Iterator[tuple[Racer, Batch]]]:
+    """Run both queries by turns and give their batches as they end; leaving stops them, and the session if it is ours.
+
+    While a batch of one racer runs, from its planning to the end of its sink, the other stands still, so that neither
+    takes cores from the other.
+    """
     ours = not is_running()
     spark = session(f"local[{settings.channels},4]", SHORT_RUN) if ours else session()
     if ours and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's own would cancel all jobs, with an outcry
-    partitions_before = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    spark.conf.set("spark.sql.shuffle.partitions", str(settings.channels))
-    try:
-        with tempfile.TemporaryDirectory(prefix="unskew-demo-", ignore_cleanup_errors=True) as checkpoint:
-            sink = Sink(settings.channels)
-            query = _start(spark, settings, sink, checkpoint)
-            try:
-                yield _batches(query, settings, sink)
-            finally:
-                _stop(spark, query, sink)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", partitions_before)
+    with ExitStack() as stack:
         if ours:
-            spark.stop()
+            stack.callback(spark.stop)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-demo-", ignore_cleanup_errors=True))
+        lanes = [Lane(racer, settings, Path(folder) / racer) for racer in RACERS]
+        stack.callback(_stop, spark, lanes)
+        yield _batches(spark, lanes, settings)
 
 
-def _stop(spark: SparkSession, query: StreamingQuery, sink: Sink) -> None:
-    """Stop without an outcry over the batch that is under way: it is thrown away together with its checkpoint."""
-    if query.isActive:
-        sink.stopping = True
-        spark.sparkContext.setLogLevel("OFF")
-        query.stop()
-        spark.sparkContext.setLogLevel("ERROR")
+class Stopped(Exception):  # noqa: N818
+    """Ends a query from within its sink."""
 
 
-class Sink:
-    """Runs every batch, and keeps what is to be known of it in a queue."""
+class Lane:
+    """One racer: its query, which stands still at the end of every batch until it is told to go on."""
 
-    def __init__(self, channels: int) -> None:
-        self.done: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        self.stopping = False
-        self._channels = channels
+    def __init__(self, racer: Racer, settings: Settings, checkpoint: Path) -> None:
+        self.racer, self._stopping = racer, False
+        self.query: Query | None = None
+        self._settings, self._checkpoint = settings, checkpoint
+        self._ended: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        self._turn = threading.Semaphore(0)
+        self._turn_began = 0.0
 
-    def __call__(self, output: DataFrame, number: int) -> None:
-        """Be called by Spark for every batch."""
-        start = time.perf_counter()
-        try:
-            frame = output.toArrow().to_pandas()  # this runs the batch
-        except Exception:
-            if self.stopping:  # cancelled on purpose, and nobody wants to hear of it
+    def go(self, spark: SparkSession) -> None:
+        """Run the next batch: start the query, or let it go on."""
+        if self.query is None:
+            self._turn_began = time.perf_counter()
+            with _shuffle_partitions(spark, self._settings.channels):
+                self.query = self._start(spark)
+        else:
+            self._turn.release()
+
+    def stop(self) -> None:
+        """Stop the query where one batch ends and the next begins; a batch that takes too long is cancelled.
+
+        Cancelling is the last resort, because Spark prints a long complaint if a Python sink is at work.
+        """
+        self._stopping = True
+        self._turn.release()
+        if self.query is not None:
+            patience_ends = time.monotonic() + STOP_SECONDS
+            while self.query.isActive and time.monotonic() < patience_ends:
+                time.sleep(0.05)
+            self.query.stop()
+
+    def _start(self, spark: SparkSession) -> Query:
+        rows, channels = events(spark, self._settings), self._settings.channels
+        count = costly_count(self._settings.microseconds_per_row / 1e6)
+        grouped: Any = rows.groupBy("key") if self.racer == "hash" else balance(rows, "key", channels=channels)
+        query: Query = (
+            grouped.applyInPandasWithState(count, OUTPUT, STATE, "update", "NoTimeout")
+            .writeStream.outputMode("update")
+            .option("checkpointLocation", str(self._checkpoint))
+            .foreachBatch(self._take)
+            .trigger(availableNow=True)
+            .start()
+        )
+        return query
+
+    def _take(self, output: DataFrame, number: int) -> None:
+        """Take in a batch, then wait for the next turn; called by Spark.
+
+        What follows a batch, its commit and unskew's planning, thus falls into the time of the next one.
+        """
+        self._check_whether_to_stop()
+        frame = output.toArrow().to_pandas()
+        self._ended.put(_batch(number, time.perf_counter() - self._turn_began, frame, self._settings.channels))
+        self._turn.acquire()
+        self._check_whether_to_stop()
+        self._turn_began = time.perf_counter()
+
+    def _check_whether_to_stop(self) -> None:
+        if self._stopping:
+            raise Stopped
+
+    def next_batch(self, deadline: float) -> Batch | None:
+        """Wait in Python, not in Java, so that Ctrl-C is answered at once; return None when the time is up."""
+        while time.monotonic() < deadline:
+            try:
+                batch = self._ended.get(timeout=0.5)
+            except queue.Empty:
+                self._check()
+            else:
+                return replace(batch, moves=self._moves(batch.number))
+        return None
+
+    def _moves(self, number: int) -> int:
+        """Return how many keys and slots had changed their channel at the end of a batch."""
+        moves = self.query.moves if isinstance(self.query, BalancedQuery) else []
+        return sum(batch_id <= number for batch_id, _ in moves)
+
+    def _check(self) -> None:
+        if self.query is not None and not self.query.isActive and self._ended.empty():
+            problem = self.query.exception()
+            reason = str(problem).partition("\n")[0] if problem else None
+            raise SessionError("the streaming query ended early", where=NAMES[self.racer], got=reason)
+
+
+def _batches(spark: SparkSession, lanes: Sequence[Lane], settings: Settings) -> Iterator[tuple[Racer, Batch]]:
+    deadline = math.inf
+    for number in range(settings.batches):
+        for lane in lanes:
+            lane.go(spark)
+            batch = lane.next_batch(deadline)
+            if batch is None:
                 return
-            raise
-        self.done.put(_batch(number, time.perf_counter() - start, frame, self._channels))
-
-
-def _start(spark: SparkSession, settings: Settings, sink: Sink, checkpoint: str) -> StreamingQuery:
-    count = costly_count(settings.microseconds_per_row / 1e6)
-    return (
-        events(spark, settings)
-        .groupBy("key")
-        .applyInPandasWithState(count, OUTPUT, STATE, "update", "NoTimeout")
-        .writeStream.outputMode("update")
-        .option("checkpointLocation", checkpoint)
-        .foreachBatch(sink)
-        .trigger(availableNow=True)
-        .start()
-    )
+            yield lane.racer, batch
+        if number == 0:
+            deadline = time.monotonic() + settings.most_seconds
 
 
 def events(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -114,35 +180,31 @@ def events(spark: SparkSession, settings: Settings) -> DataFrame:
 
 def _batch(number: int, seconds: float, output: pd.DataFrame, channels: int) -> Batch:
     by_channel = output.groupby("channel")[["rows", "seconds"]].sum().reindex(range(channels), fill_value=0)
-    hottest = output.nlargest(HOT_KEYS, "rows")[["key", "rows", "channel", "seconds"]]
+    hottest = output.nlargest(HOT_KEYS, "rows")[["key", "rows", "channel"]]
     return Batch(
         number=number,
         seconds=seconds,
         channel_rows=tuple(by_channel["rows"].astype(int).tolist()),
         channel_seconds=tuple(by_channel["seconds"].tolist()),
         hot_keys=tuple(HotKey(*row) for row in hottest.to_numpy(dtype=object).tolist()),
+        totals=dict(zip(output["key"].tolist(), output["total"].tolist(), strict=True)),
     )
 
 
-def _batches(query: StreamingQuery, settings: Settings, sink: Sink) -> Iterator[Batch]:
-    deadline = math.inf
-    for number in range(settings.batches):
-        batch = _next_batch(query, sink, deadline)
-        if batch is None:
-            return
-        yield batch
-        if number == 0:
-            deadline = time.monotonic() + settings.most_seconds
+def _stop(spark: SparkSession, lanes: Sequence[Lane]) -> None:
+    """Stop the queries and keep it quiet: what they leave behind is thrown away together with their checkpoints."""
+    spark.sparkContext.setLogLevel("OFF")
+    for lane in lanes:
+        lane.stop()
+    spark.sparkContext.setLogLevel("ERROR")
 
 
-def _next_batch(query: StreamingQuery, sink: Sink, deadline: float) -> Batch | None:
-    """Wait in Python, not in Java, so that Ctrl-C is answered at once; return None when the time is up."""
-    while time.monotonic() < deadline:
-        try:
-            return sink.done.get(timeout=0.5)
-        except queue.Empty:
-            if not query.isActive and sink.done.empty():
-                problem = query.exception()
-                reason = str(problem).partition("\n")[0] if problem else None
-                raise SessionError("the streaming query ended early", got=reason) from None
-    return None
+@contextmanager
+def _shuffle_partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
+    """Set the partitions that Spark shuffles into, and so those of its state, while a query starts."""
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)

@@ -1,10 +1,11 @@
-"""What the demonstration shows while it runs: live bars on a terminal, plain lines elsewhere."""
+"""What the race shows while it runs: two panels of live bars on a terminal, plain lines elsewhere; then a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from rich.bar import Bar
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -12,16 +13,19 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from unskew.cli.output import bars
-from unskew.demo.batch import Batch, Summary
+from unskew.demo.batch import Batch
+from unskew.demo.race import NAMES, RACERS, WARM_UP_BATCHES, Figures, Race, Racer
 from unskew.demo.settings import Settings
 
 STARTING = "starting Spark and its Python workers: twenty seconds or so ..."
 BLOCKS = "▁▂▃▄▅▆▇█"
+BAR_COLUMNS = 21
+SPARKLINE_COLUMNS = 24
+FULL = 1.1  # a channel is drawn red from so many times the mean on
 
 
 class View(Protocol):
-    """Shows batches; a context manager, so that a terminal is left in order."""
+    """Shows the race; a context manager, so that a terminal is left in order."""
 
     def __enter__(self) -> View:
         """Begin."""
@@ -29,8 +33,8 @@ class View(Protocol):
     def __exit__(self, *error: object) -> None:
         """End, whatever happened."""
 
-    def show(self, batches: Sequence[Batch]) -> None:
-        """Show the last batch, and the history if there is room."""
+    def show(self, race: Race, racer: Racer) -> None:
+        """Show that a racer has ended a batch."""
 
 
 class LiveView:
@@ -48,9 +52,9 @@ class LiveView:
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    def show(self, batches: Sequence[Batch]) -> None:
-        """Draw the picture of the last batch."""
-        self._live.update(picture(batches, self._settings), refresh=True)
+    def show(self, race: Race, racer: Racer) -> None:
+        """Draw the picture of both racers' last batches."""
+        self._live.update(picture(race, self._settings), refresh=True)
 
 
 class PlainView:
@@ -61,14 +65,15 @@ class PlainView:
 
     def __enter__(self) -> PlainView:
         self._console.print(STARTING)
+        self._console.print(f"{self._settings.cost}.", soft_wrap=True)
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
-    def show(self, batches: Sequence[Batch]) -> None:
-        """Print the line of the last batch."""
-        self._console.print(line(batches[-1]), soft_wrap=True)
+    def show(self, race: Race, racer: Racer) -> None:
+        """Print the line of the racer's last batch."""
+        self._console.print(line(racer, race.batches[racer][-1]), soft_wrap=True)
 
 
 class NoView:
@@ -80,60 +85,67 @@ class NoView:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def show(self, batches: Sequence[Batch]) -> None:
+    def show(self, race: Race, racer: Racer) -> None:
         """Show nothing."""
 
 
-def line(batch: Batch) -> str:
+def line(racer: Racer, batch: Batch) -> str:
     """Return one line on one batch.
 
     Examples
     --------
-    >>> from unskew.demo.batch import HotKey
-    >>> line(Batch(3, 2.5, (600, 200), (1.8, 0.6), (HotKey("user-7", 400, 0, 1.2),)))
-    'batch 3: 600 of 800 rows on channel 0, 1.50 times the mean; hot: user-7 50% on 0; 2.5 s, balanced 1.9 s'
+    >>> line("unskew", Batch(3, 2.5, (600, 200), (1.8, 0.6), moves=7))
+    'unskew        batch  3:  2.5 s, fullest channel 0 with 600 of 800 rows, 1.50 times the mean, 7 moves so far'
     """
-    hot = ", ".join(f"{key.name} {key.rows / batch.rows:.0%} on {key.channel}" for key in batch.hot_keys[:3])
     return (
-        f"batch {batch.number}: {max(batch.channel_rows):,} of {batch.rows:,} rows on channel {batch.fullest}, "
-        f"{1 + batch.imbalance:.2f} times the mean; hot: {hot}; "
-        f"{batch.seconds:.1f} s, balanced {batch.balanced_seconds:.1f} s"
+        f"{NAMES[racer]:<12}  batch {batch.number:>2}: {batch.seconds:>4.1f} s, "
+        f"fullest channel {batch.fullest} with {max(batch.channel_rows):,} of {batch.rows:,} rows, "
+        f"{batch.imbalance:.2f} times the mean, {batch.moves} moves so far"
     )
 
 
-def picture(batches: Sequence[Batch], settings: Settings) -> RenderableType:
-    """Return the picture of the last batch, with the history of the imbalance."""
+def picture(race: Race, settings: Settings) -> RenderableType:
+    """Return both racers' last batches side by side, and how far each has come."""
+    largest = max((max(batches[-1].channel_rows) for batches in race.batches.values() if batches), default=1)
+    panels = Table.grid(padding=(0, 1))
+    panels.add_row(*(_panel(racer, race.batches[racer], largest) for racer in RACERS))
+    return Group(
+        panels,
+        _progress(race, settings),
+        Text(f"Same stream, same function, by turns. {settings.cost.capitalize()}. Ctrl-C ends it.", "dim"),
+    )
+
+
+def _panel(racer: Racer, batches: Sequence[Batch], largest: int) -> Panel:
+    content = _last_batch(batches, largest) if batches else Text("the first batch is under way ...", "dim")
+    return Panel(content, title=f"[bold]{NAMES[racer]}[/]", width=39)
+
+
+def _last_batch(batches: Sequence[Batch], largest: int) -> RenderableType:
     batch = batches[-1]
-    loads = bars(
-        [f"channel {channel}" for channel in range(len(batch.channel_rows))],
-        batch.channel_rows,
-        notes=[f"{rows:,}" for rows in batch.channel_rows],
-        width=24,
-    )
-    keys = Table.grid(padding=(0, 2))
-    for key in batch.hot_keys:
-        keys.add_row(f"[bold]{key.name}[/]", f"{key.rows / batch.rows:.1%}", f"on channel {key.channel}")
-    side = Group(Text("hottest keys", style="dim"), keys)
-    above = Table.grid(padding=(0, 4))
-    above.add_row(
-        Group(Text(f"rows per channel, {batch.rows // len(batch.channel_rows):,} if balanced", "dim"), loads), side
-    )
-    saved = 1 - batch.balanced_seconds / batch.seconds
-    below = Table.grid(padding=(0, 2))
-    worst = f"channel {batch.fullest} has [bold red]{1 + batch.imbalance:.2f} times[/] the mean"
-    below.add_row("imbalance", worst, sparkline([each.imbalance for each in batches]))
-    below.add_row(
-        "this batch",
-        f"{batch.seconds:.1f} s, balanced [bold green]{batch.balanced_seconds:.1f} s[/]",
-        f"{saved:.0%} shorter",
-    )
-    return Panel(
-        Group(above, Text(), below),
-        title=f"[bold]Spark's own hash partitioning[/]  batch {batch.number + 1} of {settings.batches}",
-        subtitle="[dim]Ctrl-C ends it[/]",
-        padding=(1, 1),
-        expand=False,
-    )
+    mean = batch.rows / len(batch.channel_rows)
+    loads = Table.grid(padding=(0, 1))
+    loads.add_column(justify="right", style="bold", min_width=3)
+    loads.add_column(width=BAR_COLUMNS)
+    loads.add_column(justify="right", min_width=6)
+    for channel, rows in enumerate(batch.channel_rows):
+        colour = "red" if rows > mean * FULL else "green"
+        loads.add_row(str(channel), Bar(largest, 0, rows, width=BAR_COLUMNS, color=colour), f"{rows:,}")
+    figures = Table.grid(padding=(0, 2))
+    figures.add_row("imbalance", f"[bold]{batch.imbalance:.2f}[/] times the mean")
+    figures.add_row("", sparkline([each.imbalance - 1 for each in batches][-SPARKLINE_COLUMNS:]))
+    figures.add_row("batch time", f"[bold]{batch.seconds:.1f} s[/]")
+    figures.add_row("moves so far", f"[bold]{batch.moves}[/]")
+    return Group(Text(f"rows per channel, {mean:,.0f} if balanced", "dim"), loads, Text(), figures)
+
+
+def _progress(race: Race, settings: Settings) -> Table:
+    progress = Table.grid(padding=(0, 2))
+    for racer in RACERS:
+        ended = len(race.batches[racer])
+        done = Bar(settings.batches, 0, ended, width=40, color="cyan")
+        progress.add_row(f" {NAMES[racer]}", done, f"batch {ended} of {settings.batches}")
+    return progress
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -148,11 +160,38 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(BLOCKS[round(value / largest * (len(BLOCKS) - 1))] for value in values)
 
 
-def conclusion(summary: Summary) -> str:
-    """Return two sentences on all batches."""
-    return (
-        f"Over {summary.batches} batches the fullest channel had [bold]{1 + summary.mean_imbalance:.2f} times[/] "
-        f"the mean, at worst {1 + summary.worst_imbalance:.2f} times. They took {summary.seconds:.1f} s; "
-        f"with the work spread evenly they would have taken [bold]{summary.balanced_seconds:.1f} s[/], "
-        f"{summary.share_saved:.0%} less."
-    )
+def comparison(race: Race) -> list[tuple[str, str, str, str]]:
+    """Return the closing table as text: what, under Spark's hash, under unskew, and how they compare.
+
+    Both racers must have ended a batch.
+    """
+    hashed, balanced = (race.figures(racer) for racer in RACERS)
+    return [
+        _compared("throughput, rows/s", hashed.rows_per_second, balanced.rows_per_second, ",.0f"),
+        _compared("batch time p50, s", hashed.p50_seconds, balanced.p50_seconds, ".2f"),
+        _compared("batch time p99, s", hashed.p99_seconds, balanced.p99_seconds, ".2f"),
+        _compared("fullest channel, mean = 1", hashed.mean_imbalance, balanced.mean_imbalance, ".2f"),
+        ("moves", f"{hashed.moves}", f"{balanced.moves}", ""),
+    ]
+
+
+def _compared(what: str, hashed: float, balanced: float, form: str) -> tuple[str, str, str, str]:
+    return what, format(hashed, form), format(balanced, form), f"{balanced / hashed:.2f}x"
+
+
+def closing_table(race: Race) -> Table:
+    """Return the closing table; both racers must have ended a batch."""
+    table = Table(title=f"[bold]{counted(race.figures('hash'))}[/]", title_justify="left")
+    table.add_column("")
+    for name in (*NAMES.values(), "ratio"):
+        table.add_column(name, justify="right")
+    for row in comparison(race):
+        table.add_row(*row)
+    verdict = "[green]yes[/]" if race.same_result else "[bold red]NO[/]"
+    table.add_row("same result", "", verdict, "")
+    return table
+
+
+def counted(figures: Figures) -> str:
+    """Return what the figures are over."""
+    return f"{figures.batches} batches that both ended, after the first {WARM_UP_BATCHES}"

@@ -1,0 +1,102 @@
+"""Two racers on the same stream: their batches, their figures, and whether they counted the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from unskew.demo.batch import Batch
+
+Racer = Literal["hash", "unskew"]
+
+RACERS: tuple[Racer, Racer] = ("hash", "unskew")
+NAMES: dict[Racer, str] = {"hash": "Spark's hash", "unskew": "unskew"}
+WARM_UP_BATCHES = 2  # Python workers start, and unskew cannot have moved anything yet
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One racer's batches summed up.
+
+    Examples
+    --------
+    >>> batches = [Batch(number, 2.0, (600, 200), (1.8, 0.6), moves=number) for number in range(3)]
+    >>> figures = Figures.of(batches)
+    >>> figures.rows_per_second, figures.p50_seconds, figures.mean_imbalance, figures.moves
+    (400.0, 2.0, 1.5, 2)
+    """
+
+    batches: int
+    rows: int
+    seconds: float
+    rows_per_second: float
+    p50_seconds: float
+    p99_seconds: float
+    mean_imbalance: float
+    worst_imbalance: float
+    moves: int
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch]) -> Figures:
+        """Sum up `batches`; there must be one at least."""
+        times = [batch.seconds for batch in batches]
+        imbalances = [batch.imbalance for batch in batches]
+        rows = sum(batch.rows for batch in batches)
+        return cls(
+            batches=len(batches),
+            rows=rows,
+            seconds=sum(times),
+            rows_per_second=rows / max(sum(times), 1e-9),
+            p50_seconds=float(np.percentile(times, 50)),
+            p99_seconds=float(np.percentile(times, 99)),
+            mean_imbalance=float(np.mean(imbalances)),
+            worst_imbalance=max(imbalances),
+            moves=batches[-1].moves,
+        )
+
+
+@dataclass(frozen=True)
+class Race:
+    """The batches that each racer has ended so far, in order.
+
+    Figures are over batches that both have ended, so that they speak of the same rows, and leave the first few out.
+
+    Examples
+    --------
+    >>> race = Race()
+    >>> for number in range(4):
+    ...     race.add("hash", Batch(number, 3.0, (600, 200), (1.8, 0.6), totals={"a": 800}))
+    ...     race.add("unskew", Batch(number, 2.0, (400, 400), (1.2, 1.2), totals={"a": 800}, moves=1))
+    >>> race.figures("hash").batches, race.speedup, race.same_result
+    (2, 1.5, True)
+    """
+
+    batches: dict[Racer, list[Batch]] = field(default_factory=lambda: {racer: [] for racer in RACERS})
+
+    def add(self, racer: Racer, batch: Batch) -> None:
+        """Note that a racer has ended a batch."""
+        self.batches[racer].append(batch)
+
+    @property
+    def common(self) -> int:
+        """Batches that both have ended."""
+        return min(map(len, self.batches.values()))
+
+    def figures(self, racer: Racer) -> Figures:
+        """Return a racer's figures; both must have ended a batch."""
+        ended = self.batches[racer][: self.common]
+        return Figures.of(ended[WARM_UP_BATCHES:] or ended[-1:])
+
+    @property
+    def speedup(self) -> float:
+        """Throughput under unskew, under Spark's hash being 1."""
+        return self.figures("unskew").rows_per_second / self.figures("hash").rows_per_second
+
+    @property
+    def same_result(self) -> bool:
+        """Whether both gave the same running counts in every batch that both have ended."""
+        theirs, ours = (self.batches[racer][: self.common] for racer in RACERS)
+        return [batch.totals for batch in theirs] == [batch.totals for batch in ours]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from unskew.demo import Batch, Race
+
+
+def batch(number, seconds, rows, moves=0, **totals):
+    return Batch(number, seconds, rows, tuple(map(float, rows)), totals=totals, moves=moves)
+
+
+def race_of(hashed, balanced):
+    race = Race()
+    for racer, batches in (("hash", hashed), ("unskew", balanced)):
+        for each in batches:
+            race.add(racer, each)
+    return race
+
+
+def test_figures_are_over_the_batches_that_both_ended_without_the_first_two():
+    slow = [batch(0, 30.0, (100, 100)), batch(1, 20.0, (100, 100))]
+    hashed = [*slow, batch(2, 4.0, (300, 100)), batch(3, 2.0, (200, 200)), batch(4, 99.0, (400, 0))]
+    balanced = [*slow, batch(2, 1.0, (200, 200), moves=3), batch(3, 2.0, (220, 180), moves=5)]
+    race = race_of(hashed, balanced)
+    assert race.common == 4
+    theirs, ours = race.figures("hash"), race.figures("unskew")
+    assert (theirs.batches, theirs.rows, theirs.seconds, theirs.moves) == (2, 800, 6.0, 0)
+    assert (ours.rows_per_second, ours.p50_seconds, ours.moves) == (pytest.approx(800 / 3), 1.5, 5)
+    assert (theirs.mean_imbalance, theirs.worst_imbalance) == (pytest.approx(1.25), pytest.approx(1.5))
+    assert ours.p99_seconds == pytest.approx(1.99)
+    assert race.speedup == pytest.approx(2.0)
+
+
+def test_the_last_batch_stands_for_all_if_there_are_only_first_ones():
+    race = race_of([batch(0, 9.0, (1, 1)), batch(1, 4.0, (1, 1))], [batch(0, 9.0, (1, 1)), batch(1, 2.0, (1, 1))])
+    assert race.speedup == pytest.approx(2.0)
+
+
+def test_the_same_result_is_asked_of_every_batch_that_both_ended():
+    first, second = batch(0, 1.0, (2, 1), a=2, b=1), batch(1, 1.0, (1, 0), a=3)
+    assert race_of([first, second], [first, second]).same_result
+    assert race_of([first, second], [first]).same_result
+    assert not race_of([first, second], [first, batch(1, 1.0, (1, 0), a=4)]).same_result
+    assert not race_of([first], [batch(0, 1.0, (2, 1), a=2)]).same_result
