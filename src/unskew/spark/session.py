@@ -37,7 +37,11 @@ SHORT_RUN = {
 }
 
 LOOPBACK = "127.0.0.1"
-NOISE = b"WARNING: Using incubator modules"  # printed by every JVM that Spark starts; no option turns it off
+NOISE = (  # no option turns it off
+    b"WARNING: Using incubator modules",  # printed by every JVM that Spark starts
+    b"Starting Streaming TransformWithStateInPandas Python worker",  # and by the start of every query with state
+    b"Streaming TransformWithStateInPandas Python worker",
+)
 
 
 def session(master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
@@ -150,7 +154,7 @@ def _put(variables: Mapping[str, str | None]) -> None:
 
 
 def _launch(conf: SparkConf) -> object:
-    """Start Java with its standard error led through a filter that drops one line of noise."""
+    """Start Java with its standard error led through a filter that drops the noise."""
     reading, writing = os.pipe()
     threading.Thread(target=_pass_on, args=(reading,), name="unskew-java-stderr", daemon=True).start()
     try:
@@ -162,9 +166,11 @@ def _launch(conf: SparkConf) -> object:
 
 
 def _pass_on(reading: int) -> None:
+    dropped = False
     with os.fdopen(reading, "rb") as lines:
         for line in lines:
-            if not line.startswith(NOISE):
+            dropped = line.startswith(NOISE) or (dropped and not line.strip())
+            if not dropped:
                 os.write(2, line)
 
 
