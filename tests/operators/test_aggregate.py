@@ -82,7 +82,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 @given(batches=st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=4))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_equals_a_plain_computation(batches: list[list[dict[str, Any]]]) -> None:
     result = run(Aggregate(**EVERYTHING), [pa.Table.from_pylist(rows, SCHEMA) for rows in batches], key="key")
     so_far: list[dict[str, Any]] = []

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError
@@ -50,6 +50,7 @@ def frozen(value: Any) -> Any:
 
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data(), modulus=st.sampled_from([1, 2, 5]))
+@settings(max_examples=30)
 def test_groups_equal_a_dictionary(name: str, data: st.DataObject, modulus: int) -> None:
     kind, values = KINDS[name]
     values = pa.array(values, kind).to_pylist()

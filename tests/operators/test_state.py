@@ -283,7 +283,7 @@ def test_the_log_stays_short_and_every_commit_small() -> None:
     with opened(store, layout=layout) as state:
         state.put(everything, pa.table({"n": np.zeros(keys, np.int64)}))
         state.commit("all")
-    for number in range(400):
+    for number in range(250):
         with opened(store, layout=layout) as state:
             some = everything.subset(np.isin(np.arange(keys), random.choice(keys, touched, replace=False)))
             state.put(some, pa.table({"n": np.full(touched, number)}))
