@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,15 @@ class Cutter:
                 for kind, values, flat, place in self._blocks
             ]
         )
-        axes = [self._columns.view(), pd.RangeIndex(stop - start)]
+        axes = [self._columns.view(), _range_index(stop - start).view()]
         frame: pd.DataFrame = self._make(BlockManager(blocks, axes, verify_integrity=False), axes)
         return frame
+
+
+@lru_cache(maxsize=1024)
+def _range_index(length: int) -> Any:
+    """Return an index to make views of, which is five times as fast as making one anew."""
+    return pd.RangeIndex(length)
 
 
 def key_tuples(keys: pa.Table, settings: ArrowSettings) -> list[tuple[Any, ...]]:
