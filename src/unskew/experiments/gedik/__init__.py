@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from unskew.experiments.base import Experiment, Rows
 from unskew.experiments.claims import Claim
-from unskew.experiments.gedik import verdicts_cost, verdicts_skew, verdicts_sweeps
+from unskew.experiments.gedik import verdicts_choices, verdicts_cost, verdicts_skew, verdicts_sweeps
 from unskew.experiments.gedik.chain import run_trial
 from unskew.experiments.gedik.figures import draw_all
 from unskew.experiments.gedik.grid import Trial, trials
@@ -20,8 +20,8 @@ JUDGES = (
     verdicts_skew.figure_4,
     verdicts_sweeps.figure_5,
     verdicts_sweeps.figure_6,
-    verdicts_sweeps.figure_7,
-    verdicts_sweeps.figure_8,
+    verdicts_choices.figure_7,
+    verdicts_choices.figure_8,
     verdicts_cost.figure_9,
     verdicts_cost.figure_10,
     verdicts_cost.figure_11,

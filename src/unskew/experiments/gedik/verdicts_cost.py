@@ -56,8 +56,8 @@ def figure_9(r: Results) -> list[Claim]:
             "fig9-table-overlap",
             "9",
             "the table has the same size for all resource functions",
-            expected="LQL within 15 % of LCL, or one key, for every sigma (LQL counts more exactly and "
-            "lets fewer keys in)",
+            expected="LQL within 15 % of LCL, or one key, for every sigma (LQL counts more exactly and lets "
+            "fewer keys in)",
             measured=show({s: 100 * v for s, v in apart.items()}) + " %",
             holds=all(abs(v) <= 0.15 or abs(table["LQL"][s] - table["LCL"][s]) <= 1 for s, v in apart.items()),
         ),
@@ -183,9 +183,8 @@ def figure_13(r: Results) -> list[Claim]:
             expected="exponent of a power law from 8 to 32 channels above 1 for all; scan the fastest at 32",
             measured="exponents " + show(slopes) + "; at 32 channels " + milliseconds(at_last),
             holds=all(v > 1 for v in slopes.values()) and at_last["scan"] == min(at_last.values()),
-            otherwise="scan is the fastest, but takes some ten microseconds, most of them to enter "
-            "compiled code; its work "
-            "is R N, and R grows with N (fig11-table)",
+            otherwise="scan is the fastest, but takes some ten microseconds, most of them to enter compiled code;"
+            " its work is R N, and R grows with N (fig11-table)",
         ),
         Claim.judge(
             "fig13-scan-ring",
@@ -194,8 +193,8 @@ def figure_13(r: Results) -> list[Claim]:
             expected="between a third and three times the ring's time at 32 channels",
             measured=f"{ratio['scan']:.2g} times the ring's {1e3 * ring[last]:.2g} ms",
             holds=between(ratio["scan"], 1 / 3, 3),
-            otherwise="a placement costs constant time here, not log N in a tree; the ring hashes and "
-            "sorts 32,000 points",
+            otherwise="a placement costs constant time here, not log N in a tree; the ring hashes and sorts "
+            "32,000 points",
         ),
         Claim.judge(
             "fig13-others",
@@ -243,9 +242,8 @@ def table_1(r: Results) -> list[Claim]:
             "table1-alpha",
             "Table 1",
             "alpha may range from 1 to 4",
-            expected="from 1.01 to 4 (1 itself tolerates nothing and is refused) every table method "
-            "runs, and its b, which "
-            "is over alpha, falls as alpha grows",
+            expected="from 1.01 to 4 (1 itself tolerates nothing and is refused) every table method runs, and "
+            "its b, which is over alpha, falls as alpha grows",
             measured="; ".join(f"{t}: b {show(b[t])}, m {show(m[t])}" for t in TABLES),
             holds=all(lowest[t] == 1.01 and max(curve) == 4 and _falls(curve) for t, curve in b.items()),
         )
