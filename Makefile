@@ -2,7 +2,7 @@
 
 PY := .venv/bin/python
 ARTIFACTS := artifacts
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+PYTEST = $(PY) -m pytest --numprocesses 2 --dist worksteal
 
 # Another Spark or another Python path of the user's must not leak into ours.
 unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONNECT_MODE SPARK_ENV_LOADED
@@ -23,10 +23,10 @@ demo: setup  ## watch skew at work on an embedded Spark (ARGS="--batches 40" pas
 	@$(PY) -m unskew demo $(ARGS)
 
 test: check  ## lint, types, import directions, doctests and all tests but the long ones
-	$(PY) -m pytest -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 test-all: check  ## everything, the long tests too
-	$(PY) -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 check: setup  ## lint, format and types only
 	$(PY) -m ruff check src tests
