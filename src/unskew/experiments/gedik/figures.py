@@ -22,9 +22,7 @@ MEASURES = {"m": "relative migration m", "b": "relative imbalance b"}
 def draw_all(r: Results, folder: Path) -> None:
     """Write one PNG file per figure."""
     _bars(r, folder / "figure-03.png")
-    _sweeps(
-        lambda n, x, c: r.curve(n, x, "skew", resources=c), ("LCL", "LLL", "LQL"), "skew z", folder / "figure-04.png"
-    )
+    _sweeps(_over_skew(r), ("LCL", "LLL", "LQL"), "skew z", folder / "figure-04.png")
     _sweeps(_with_hashing(r), ("LCL", "LQL"), "threshold scale sigma", folder / "figure-05.png", log=True)
     _sweeps(lambda n, x, c: r.by_channels(n, x), ("LCL",), "channels N", folder / "figure-06.png")
     _utilities(r, folder / "figure-07.png")
@@ -42,6 +40,16 @@ def draw_all(r: Results, folder: Path) -> None:
         "balance ratio alpha",
         folder / "balance-ratio.png",
     )
+
+
+def _over_skew(r: Results) -> Callable[[str, str, str], Curve]:
+    """Return a sweep over the skew, for LQL up to 0.5 as in the paper."""
+
+    def curve(name: str, method: str, resources: str) -> Curve:
+        most = 0.5 if resources == "LQL" else 1.0
+        return {z: v for z, v in r.curve(name, method, "skew", resources=resources).items() if z <= most}
+
+    return curve
 
 
 def _with_hashing(r: Results) -> Callable[[str, str, str], Curve]:
