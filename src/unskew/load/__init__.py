@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unskew.load.channels import ChannelUse
 from unskew.load.statistics import Statistics, combine
 
-__all__ = ["Statistics", "combine"]
+__all__ = ["ChannelUse", "Statistics", "combine"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.errors import StatisticsError
+
+if TYPE_CHECKING:
+    from unskew.load.channels import ChannelUse
 
 Column = NDArray[np.float64]
 
@@ -34,6 +37,8 @@ class Statistics:
         Estimate of how many different keys there are, tracked or not.
     keys
         The tracked keys themselves, where known, for reports.
+    use
+        How busy the channels were and what memory they have, where known; `combine` leaves it to whoever knows it.
 
     Examples
     --------
@@ -51,6 +56,7 @@ class Statistics:
     slot_state: Column = field(default_factory=lambda: np.zeros(1))
     distinct_keys: float = 0.0
     keys: pa.Array | None = None
+    use: ChannelUse | None = None
 
     def __post_init__(self) -> None:
         hashes = np.asarray(self.hashes, np.int64)
@@ -153,7 +159,7 @@ def combine(reports: list[Statistics]) -> Statistics:
         keys = pa.concat_arrays([r.keys for r in reports]).take(pa.array(first))
     repeated = len(where) - len(hashes)
     distinct = sum(r.distinct_keys for r in reports) - repeated
-    return Statistics(hashes, distinct_keys=distinct, keys=keys, **added, **remainder)
+    return Statistics(hashes, distinct_keys=distinct, keys=keys, use=None, **added, **remainder)
 
 
 def add_up(values: NDArray[Any], by: NDArray[Any], count: int) -> Column:

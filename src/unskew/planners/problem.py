@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.load.channels import ChannelUse
 from unskew.load.statistics import Statistics, add_up
 from unskew.routing.table import RoutingTable
 
@@ -38,6 +39,9 @@ class Problem:
         State of slots that change owner between the two tables.
     distinct_keys
         Estimate of how many different keys there are, listed or not.
+    use
+        How busy the channels were and what memory they have, where known. Only Flux's planners ask; to them, an entry
+        of ``use.spilled`` speaks of the key (the slot) at the same place.
     """
 
     channels: int
@@ -54,6 +58,7 @@ class Problem:
     background_cost_before: Column
     background_state_moved: float
     distinct_keys: float
+    use: ChannelUse | None = None
 
     @classmethod
     def of_keys(
@@ -67,6 +72,7 @@ class Problem:
         tuples: object = None,
         hashes: object = None,
         channels_before: int | None = None,
+        use: ChannelUse | None = None,
     ) -> Problem:
         """Build a problem that lists every key; state and tuples equal the cost where not given.
 
@@ -94,6 +100,7 @@ class Problem:
             background_cost_before=np.zeros(before),
             background_state_moved=0.0,
             distinct_keys=float(len(column)),
+            use=use,
         )
 
     @classmethod
@@ -129,6 +136,7 @@ class Problem:
             background_cost_before=_per_channel(before, slot_cost) + cost[~whole] @ shares_before,
             background_state_moved=float(slot_state[before.slots != after.slots].sum()),
             distinct_keys=statistics.distinct_keys,
+            use=statistics.use,
         )
 
     @property

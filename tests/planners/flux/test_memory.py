@@ -1,0 +1,108 @@
+"""flux-memory and flux-hybrid: who gives, what is taken, when which rule holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unskew.load import ChannelUse
+from unskew.planners import Memory, Problem
+from unskew.planners.flux import FluxHybrid, FluxMemory
+
+
+def slots(state, current, memory, spilled=None, *, channels=2, tuples=None, idle=None):
+    use = ChannelUse(1.0, memory_bytes=memory, spilled=spilled, idle_seconds=idle)
+    rows = np.ones(len(state)) if tuples is None else tuples
+    return Problem.of_keys(rows, channels=channels, current=current, home=current, state=state, use=use)
+
+
+def owners(problem, planner=None):
+    return (planner or FluxMemory()).assign(problem, Memory()).owner.tolist()
+
+
+def test_one_site_under_pressure_until_it_is_no_longer():
+    """Figure 9: 32 sites of 128 partitions of 6 MB, one with 512 MB instead of 1 GB; the formula says 50 moves."""
+    owner = np.repeat(np.arange(32), 128)
+    memory = np.full(32, 1000.0)
+    memory[0] = 512.0
+    moved = 0
+    while not np.array_equal(owner, after := np.array(owners(slots(np.full(4096, 6.0), owner, memory, channels=32)))):
+        moved += int((owner != after).sum())
+        assert (owner[owner != after] == 0).all()
+        owner = after
+    assert moved == next(k for k in range(128) if (768 - 6 * k) / 512 < 1.2 * 6 * (128 + k // 31) / 1000)
+    assert 6 * (owner == 0).sum() <= 512
+
+
+def test_resident_slots_leave_before_those_on_disk_and_large_ones_before_small():
+    state, current, memory = [40, 30, 10, 20], [0, 0, 0, 1], [50, 100]
+    assert owners(slots(state, current, memory, [False] * 4)) == [1, 0, 0, 1]
+    assert owners(slots(state, current, memory, [True, False, False, False])) == [0, 1, 0, 1]
+
+
+def test_a_slot_too_large_to_even_things_out_is_passed_over():
+    # memory left: -60 and 0; moving 70 would turn the gap round and widen it, moving 10 narrows it
+    assert owners(slots([70, 10, 20], [0, 0, 1], [20, 20])) == [0, 1, 1]
+
+
+def test_even_with_no_memory_left_anywhere_what_lies_on_disk_is_shared():
+    assert owners(slots([30, 30, 30, 30], [0, 0, 0, 1], [10, 10], [True] * 4)) == [1, 0, 0, 1]
+
+
+def test_without_budgets_state_is_evened_out():
+    problem = Problem.of_keys([1, 1, 1], channels=2, current=[0, 0, 0], home=[0] * 3, state=[5.0, 3.0, 1.0])
+    assert owners(problem) == [1, 0, 0]
+
+
+def test_hybrid_goes_by_memory_while_anything_is_on_disk():
+    state, current, memory = [40, 30, 10, 50, 10], [0, 0, 0, 1, 1], [100, 50]
+    busy_first = {"idle": [0.0, 0.9], "tuples": [30, 20, 10, 5, 1]}
+    by_memory = owners(slots(state, current, memory, [False, False, False, True, False], **busy_first), FluxHybrid())
+    by_load = owners(slots(state, current, [100, 90], [False] * 5, **busy_first), FluxHybrid())
+    assert by_memory == [0, 0, 0, 1, 0]
+    assert by_load == [0, 1, 0, 1, 1], "the busiest slot that fits the 30 bytes left"
+
+
+def reference(state, current, memory, spilled, ratio):
+    n = len(memory)
+    used = [sum(s for s, c in zip(state, current, strict=True) if c == j) for j in range(n)]
+    left = [m - u for m, u in zip(memory, used, strict=True)]
+    order = sorted(range(n), key=lambda j: (left[j], j))
+    answer = list(current)
+    for k in range(n // 2):
+        d, r = order[k], order[n - 1 - k]
+        if not (left[d] < sum(left) / n and used[d] / memory[d] >= ratio * used[r] / memory[r]):
+            break
+        own = [p for p in range(len(state)) if current[p] == d and state[p] > 0]
+        for p in sorted(own, key=lambda p: (spilled[p], -state[p], p)):
+            if abs((left[d] + state[p]) - (left[r] - state[p])) < abs(left[d] - left[r]):
+                answer[p] = r
+                break
+    return answer
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_rounds_agree_with_the_specification(data):
+    channels, count = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 25))
+    state = data.draw(st.lists(st.integers(0, 64), min_size=count, max_size=count))
+    current = data.draw(st.lists(st.integers(0, channels - 1), min_size=count, max_size=count))
+    memory = data.draw(st.lists(st.sampled_from([1, 32, 64, 256]), min_size=channels, max_size=channels))
+    spilled = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    answer = owners(slots(state, current, memory, spilled, channels=channels))
+    assert answer == reference(state, current, memory, spilled, 1.2)
+
+
+@pytest.mark.parametrize("planner", [FluxMemory(), FluxHybrid()])
+def test_no_channel_takes_part_twice(planner):
+    rng = np.random.default_rng(1)
+    current, state = rng.integers(0, 16, 400), rng.integers(1, 100, 400)
+    after = np.array(
+        owners(slots(state, current, rng.integers(500, 4000, 16), rng.random(400) < 0.1, channels=16), planner)
+    )
+    moved = after != current
+    parts = [*current[moved].tolist(), *after[moved].tolist()]
+    assert moved.sum() > 1
+    assert len(parts) == len(set(parts))
