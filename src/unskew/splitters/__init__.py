@@ -1,0 +1,9 @@
+"""Splitters: a channel for every tuple, for operators that can merge what several channels know of a key."""
+
+from __future__ import annotations
+
+from unskew.splitters.base import SPLITTERS, Routed, Splitter, splitter
+from unskew.splitters.choices import candidates
+from unskew.splitters.split_keys import SplitKeys
+
+__all__ = ["SPLITTERS", "Routed", "SplitKeys", "Splitter", "candidates", "splitter"]
