@@ -52,8 +52,8 @@ def feed_sources(hashes: Column, sources: int, feed: Feed = "round-robin") -> Ch
     """Return the source of each tuple.
 
     ``"round-robin"`` deals tuples out in turn. ``"hash"`` gives all tuples of a key to one source, so that sources have
-    unequal parts of the stream, and each sees keys of its own. Hashes of something else, such as the vertex that an edge
-    comes from, feed the sources by that.
+    unequal parts of the stream, and each sees keys of its own. Hashes of something else, such as the vertex where an
+    edge begins, feed the sources by that.
     """
     column = hash_column(hashes)
     if sources < 1:
@@ -110,7 +110,7 @@ def split_stream(
     ...     loads = split_stream(scheme, keys, workers=5, sources=3).loads
     ...     print(scheme.name, round(float(loads.max() / loads.mean()), 2))
     key 2.12
-    pkg 1.0
+    pkg 1.06
     """
     column = hash_column(hashes)
     check_workers(workers)
