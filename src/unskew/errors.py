@@ -70,6 +70,10 @@ class StateError(UnskewError, RuntimeError):
     """State was used in a way that would lose or duplicate some of it."""
 
 
+class SimulationError(UnskewError, AssertionError):
+    """A simulation broke one of its own invariants: a fault of the simulator, not of what it simulates."""
+
+
 class RangeError(UnskewError, ArithmeticError):
     """A result is out of the range of its type."""
 

@@ -62,10 +62,13 @@ class Collection:
         values, tables = memory.values, memory.tables
         if "collection_intervals" not in values:
             return cls(shortest)
+        length, moved = max(shortest, int(values["collection_intervals"])), bool(values["moved"])
+        if not tables:
+            return cls(length, moved=moved)
         return cls(
-            length=max(shortest, int(values["collection_intervals"])),
+            length=length,
             collected=int(values["collected_intervals"]),
-            moved=bool(values["moved"]),
+            moved=moved,
             hashes=tables["slots"]["hash"].to_numpy(),
             tuples=tables["slots"]["tuples"].to_numpy(),
             cost=tables["slots"]["cost"].to_numpy(),
@@ -74,17 +77,17 @@ class Collection:
         )
 
     def to_memory(self) -> Memory:
-        """Return the collection as a planner's memory."""
+        """Return the collection as a planner's memory; without tables if nothing has been collected yet."""
+        values = {
+            "collection_intervals": self.length,
+            "collected_intervals": self.collected,
+            "moved": self.moved,
+            "window_seconds": self.window_seconds,
+        }
+        if not self.collected:
+            return Memory(values)
         slots = {"hash": self.hashes, "tuples": self.tuples, "cost": self.cost}
-        return Memory(
-            {
-                "collection_intervals": self.length,
-                "collected_intervals": self.collected,
-                "moved": self.moved,
-                "window_seconds": self.window_seconds,
-            },
-            {"slots": pa.table(slots), "channels": pa.table({"idle_seconds": self.idle_seconds})},
-        )
+        return Memory(values, {"slots": pa.table(slots), "channels": pa.table({"idle_seconds": self.idle_seconds})})
 
     def add(self, problem: Problem, shortest: int) -> tuple[Problem, Collection]:
         """Add an interval; return the problem with the sums of all intervals so far, and the collection to remember.
