@@ -25,6 +25,7 @@ COMMANDS = {
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",
+    "split": "unskew.cli.split",
     "paper": "unskew.cli.paper",
     "bench": "unskew.cli.bench",
 }
