@@ -92,7 +92,7 @@ def test_pyspark_is_imported_where_it_may():
     users = {
         name for name, path in MODULES.items() if any(found.split(".")[0] == "pyspark" for found in imports_of(path))
     }
-    assert "unskew.spark.session" in users
+    assert "unskew.spark.local_session" in users
     strangers = {name for name in users if not f"{name}.".startswith(tuple(f"{user}." for user in USERS_OF_PYSPARK))}
     assert strangers == set()
 

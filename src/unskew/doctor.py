@@ -118,7 +118,7 @@ def _surroundings() -> Iterator[Finding]:
 
 def _spark() -> Iterator[Finding]:
     from unskew.spark import trial
-    from unskew.spark.session import SHORT_RUN, session
+    from unskew.spark.local_session import SHORT_RUN, session
 
     start = time.perf_counter()
     ours = not trial.is_running()

@@ -42,6 +42,7 @@ def test_the_operator_counts_across_batches(monkeypatch):
         assert (answer["rows"][0], answer["total"][0], answer["channel"][0]) == (*expected, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
     partitions_before = spark.conf.get("spark.sql.shuffle.partitions")

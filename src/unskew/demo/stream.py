@@ -25,8 +25,8 @@ from unskew.demo.race import NAMES, RACERS, Racer
 from unskew.demo.settings import Settings
 from unskew.errors import SessionError
 from unskew.spark.balance import balance
+from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.query import BalancedQuery
-from unskew.spark.session import SHORT_RUN, session
 from unskew.spark.trial import is_running
 from unskew.workloads.spark_source import register
 

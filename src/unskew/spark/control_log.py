@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from unskew.errors import CheckpointError
 from unskew.spark.decision import Decision
 
-FORMAT = "unskew-log-1"
+FORMAT = "unskew-log-2"
 ENTRIES_KEPT = 5
 
 

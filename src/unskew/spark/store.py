@@ -6,25 +6,27 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from unskew.errors import CheckpointError
 
+MANIFEST = -1
+
 
 class SparkStore:
-    """A `ChunkStore` in the state store of a running batch: a map of chunks by number, and a manifest.
+    """A `ChunkStore` in the state store of a running batch: a map of chunks by number, the manifest among them.
 
-    Spark commits all of it with the batch, or nothing.
+    Spark commits all of it with the batch, or nothing. Everything lies in one state variable because Spark prepares
+    every variable anew in every task, which costs tens of milliseconds each.
     """
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._manifest = handle.getValueState("manifest", "data binary")
         self._chunks = handle.getMapState("chunks", "sequence long", "data binary")
 
     def read_manifest(self) -> bytes | None:
         """Return the manifest; None before the first commit."""
-        found = self._manifest.get()
+        found = self._chunks.getValue((MANIFEST,))
         return None if found is None else bytes(found[0])
 
     def write_manifest(self, data: bytes) -> None:
         """Replace the manifest."""
-        self._manifest.update((data,))
+        self.write_chunk(MANIFEST, data)
 
     def read_chunk(self, sequence: int) -> bytes:
         """Return the chunk with this number."""

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame
 from unskew.operators import Clock, Groups, KeyedState, Operator
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing import RoutingTable
-from unskew.spark import session
 from unskew.spark.balance import balance
+from unskew.spark.local_session import SHORT_RUN, session
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def main() -> None:
     options.add_argument("--shuffle", action="store_true")
     options.add_argument("--gap", type=float, default=0.0, help="seconds that the fifth batch's sink waits")
     given = options.parse_args()
-    spark = session(master=given.master, config={"spark.driver.memory": "1g", "spark.executor.memory": "1g"})
+    memory = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}
+    spark = session(master=given.master, config={**SHORT_RUN, **memory})
     schema = "key string, source long, sequence long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(given.home / "data"))
     if given.shuffle:

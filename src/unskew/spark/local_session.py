@@ -102,6 +102,7 @@ def _configuration(master: str, wanted: Mapping[str, str]) -> SparkConf:
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+        "spark.python.daemon.module": "unskew.spark.daemon",  # workers begin warm
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning:pyspark.worker",  # PySpark's own use of pandas
     }
     if master.startswith("local"):

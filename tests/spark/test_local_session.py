@@ -10,13 +10,13 @@ import pytest
 from unskew.errors import SessionError
 from unskew.spark import check_session, session
 from unskew.spark.check import REQUIRED, problems
-from unskew.spark.session import DEFAULTS
+from unskew.spark.local_session import DEFAULTS
 
 pytestmark = pytest.mark.spark
 
 START_AND_ASK = """
 import os
-from unskew.spark.session import SHORT_RUN, session
+from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.trial import ask_a_worker
 spark = session("local[1]", SHORT_RUN)
 print(ask_a_worker(spark), spark.sparkContext.getConf().get("spark.driver.host"), os.environ["SPARK_HOME"])
@@ -31,6 +31,7 @@ def changed(spark):
         spark.conf.set(name, value)
 
 
+@pytest.mark.slow
 def test_starts_in_silence_whatever_the_environment_says(tmp_path):
     foreign = {"SPARK_HOME": str(tmp_path), "SPARK_CONF_DIR": str(tmp_path), "PYSPARK_PYTHON": "/nowhere/python"}
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.host nowhere.invalid\n")

@@ -1,0 +1,36 @@
+"""Spark's Python daemon with unskew loaded: every worker that it forks begins warm.
+
+A worker imports what its function needs and loads compiled kernels when it is first called, two to three seconds that
+every new worker pays, also those that follow on an idle minute. Here the daemon pays once, before it forks.
+`unskew.spark.session` sets it; a session of another origin may, with
+``spark.python.daemon.module=unskew.spark.daemon``. Nothing but time depends on it.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark import daemon
+
+from unskew.operators import Clock, KeyedState, MemoryStore
+from unskew.operators.aggregate import Aggregate
+from unskew.routing import RoutingTable
+from unskew.spark import channel, per_key  # noqa: F401
+from unskew.spark.router import HASH_COLUMN, prepare
+
+
+def warm_up() -> None:
+    """Send a few rows the way of all rows, so that imports and kernels on that way are loaded."""
+    rows = pa.table({"key": ["a", "b", "a"], "value": [1.0, 2.0, 3.0]})
+    operator = Aggregate(n="count", total="sum(value)").bind(rows.schema, ("key",))
+    routed = prepare(rows, operator)
+    hashes = routed.column(HASH_COLUMN).to_numpy()
+    RoutingTable.initial(2).lookup(hashes)
+    with KeyedState.open(MemoryStore(), operator.key_schema, operator.value_schema, slots=16) as state:
+        combined = routed.select(operator.combined_schema.names)
+        operator.update(state, state.group(combined, hashes), combined, Clock(0, 0))
+        state.commit("warm")
+
+
+if __name__ == "__main__":
+    warm_up()
+    daemon.manager()
