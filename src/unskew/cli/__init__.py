@@ -27,6 +27,7 @@ COMMANDS = {
     "planners": "unskew.cli.plan",
     "split": "unskew.cli.split",
     "paper": "unskew.cli.paper",
+    "simulate": "unskew.cli.simulate",
     "bench": "unskew.cli.bench",
 }
 

@@ -51,6 +51,30 @@ def test_even_with_no_memory_left_anywhere_what_lies_on_disk_is_shared():
     assert owners(slots([30, 30, 30, 30], [0, 0, 0, 1], [10, 10], [True] * 4)) == [1, 0, 0, 1]
 
 
+def test_nothing_stays_on_disk_while_there_is_room_for_it():
+    """Pressures of 1.01 and 0.85 are even by the ratio, but the first channel still spills."""
+    state, current = np.full(24, 10), [0] * 11 + [1] * 13
+    memory = [109, 153]
+    assert 110 / 109 < 1.2 * 130 / 153
+    after = owners(slots(state, current, memory))
+    assert after.count(0) == 10
+    assert owners(slots(state, after, memory)) == after
+    assert owners(slots(state, current, [109, 139])) == current, "no room, and even enough"
+
+
+@pytest.mark.parametrize("planner", [FluxMemory(), FluxHybrid()])
+def test_two_of_eight_channels_short_of_memory_end_without_spilling(planner):
+    rng = np.random.default_rng(5)
+    state, current = rng.integers(5, 15, 512), rng.integers(0, 8, 512)
+    memory = np.full(8, 1.3 * state.sum() / 8)
+    memory[[2, 5]] *= 0.5
+    for _ in range(200):
+        held = np.bincount(current, state, 8)
+        spills = held > memory
+        current = np.array(owners(slots(state, current, memory, spills[current], channels=8), planner))
+    assert (np.bincount(current, state, 8) <= memory).all()
+
+
 def test_without_budgets_state_is_evened_out():
     problem = Problem.of_keys([1, 1, 1], channels=2, current=[0, 0, 0], home=[0] * 3, state=[5.0, 3.0, 1.0])
     assert owners(problem) == [1, 0, 0]
@@ -73,11 +97,13 @@ def reference(state, current, memory, spilled, ratio):
     answer = list(current)
     for k in range(n // 2):
         d, r = order[k], order[n - 1 - k]
-        if not (left[d] < sum(left) / n and used[d] / memory[d] >= ratio * used[r] / memory[r]):
+        uneven = used[d] / memory[d] >= ratio * used[r] / memory[r]
+        if not left[d] < sum(left) / n or not (uneven or left[d] < 0):
             break
         own = [p for p in range(len(state)) if current[p] == d and state[p] > 0]
         for p in sorted(own, key=lambda p: (spilled[p], -state[p], p)):
-            if abs((left[d] + state[p]) - (left[r] - state[p])) < abs(left[d] - left[r]):
+            closer = abs((left[d] + state[p]) - (left[r] - state[p])) < abs(left[d] - left[r])
+            if closer and (uneven or state[p] <= left[r]):
                 answer[p] = r
                 break
     return answer

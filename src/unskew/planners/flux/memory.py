@@ -16,9 +16,10 @@ class FluxMemory(FluxPlanner):
     """Evens out the memory left: per pair, the largest slot that brings the two closer together, resident ones first.
 
     A pair moves a slot only if the first has less memory left than the mean and uses `imbalance_ratio` times as large
-    a part of its own as the second; the first pair that fails ends the round. What counts is all state of a channel,
-    in memory or on disk, so that even when memory runs out everywhere the slots on disk are shared evenly. Where
-    budgets are not known, all channels have the same.
+    a part of its own as the second, or holds more than it has memory for while the slot fits into what the second has
+    left; the first pair that fails ends the round. What counts is all state of a channel, in memory or on disk, so
+    that even when memory runs out everywhere the slots on disk are shared evenly. Where budgets are not known, all
+    channels have the same.
 
     Examples
     --------
@@ -50,11 +51,15 @@ def moves_by_memory(round: Round, imbalance_ratio: float) -> list[tuple[int, int
     left, pressure = memory - used, used / memory
     moves: list[tuple[int, int]] = []
     for donor, receiver in pairs_from_the_ends(np.argsort(left, kind="stable")):
-        if left[donor] >= left.mean() or pressure[donor] < imbalance_ratio * pressure[receiver]:
+        uneven = pressure[donor] >= imbalance_ratio * pressure[receiver]
+        if left[donor] >= left.mean() or not (uneven or left[donor] < 0):
             break
         slots = round.slots_of(donor, round.spilled, -size)
         gap = left[receiver] - left[donor]
-        place = first_true((size[slots] > 0) & (np.abs(gap - 2 * size[slots]) < gap))
+        good = (size[slots] > 0) & (np.abs(gap - 2 * size[slots]) < gap)
+        if not uneven:  # the ratio alone would leave the last few slots on disk although there is room for them
+            good &= size[slots] <= left[receiver]
+        place = first_true(good)
         if place is not None:
             moves.append((int(slots[place]), receiver))
     return moves
