@@ -10,13 +10,14 @@ from unskew.kernel_cache import ensure_kernel_cache
 if TYPE_CHECKING:
     from unskew.planners import planner
     from unskew.spark.balance import balance
+    from unskew.spark.per_key import KEEP
 
-__all__ = ["__version__", "balance", "planner"]
+__all__ = ["KEEP", "__version__", "balance", "planner"]
 
 __version__ = "0.1.0"
 
 # imported at first use, so that the command line answers at once and planning needs no Spark
-_HOMES = {"balance": "unskew.spark.balance", "planner": "unskew.planners"}
+_HOMES = {"KEEP": "unskew.spark.per_key", "balance": "unskew.spark.balance", "planner": "unskew.planners"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections import Counter
 from pathlib import Path
 
@@ -171,6 +172,48 @@ def test_sinks_by_name_and_sinks_that_read_oddly(spark, tmp_path: Path) -> None:
     assert seen[0] == seen[2] == 1
 
 
+def test_the_example_gives_what_spark_gives(spark, tmp_path: Path) -> None:
+    """Read from the file, as a user would run it; one line differs."""
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "one_line.py"))
+    keys = [np.random.default_rng(i).zipf(1.4, 400) % 50 for i in range(3)]
+    write_batches(tmp_path / "data", [pa.table({"user": k, "amount": k / 4}) for k in keys])
+    events = stream(spark, tmp_path / "data", "user long, amount double")
+    ours, native = (example["run"](events, str(tmp_path / str(way)), way) for way in (False, True))
+    assert ours == native
+    assert {user: visits for user, (visits, _) in ours.items()} == Counter(np.concatenate(keys).tolist())
+
+
+def test_delta_is_told_the_transaction(spark, tmp_path: Path) -> None:
+    """Delta itself is not at hand; a source of its name takes down what reaches it."""
+    from pyspark.sql.datasource import DataSource, DataSourceWriter, WriterCommitMessage
+
+    told = tmp_path / "told"
+
+    class Delta(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "delta"
+
+        def writer(self, schema, overwrite: bool) -> DataSourceWriter:
+            options = self.options
+
+            class Writer(DataSourceWriter):
+                def write(self, iterator) -> WriterCommitMessage:
+                    with told.open("a") as file:
+                        file.writelines(f"{options['txnappid']} {options['txnversion']} {row.n}\n" for row in iterator)
+                    return WriterCommitMessage()
+
+            return Writer()
+
+    spark.dataSource.register(Delta)
+    write_batches(tmp_path / "data", [pa.table({"key": ["a", "a"]}), pa.table({"key": ["a"]})])
+    counted = unskew.balance(stream(spark, tmp_path / "data", "key string"), "key", channels=2).aggregate(n="count")
+    counted.writeStream.format("delta").trigger(availableNow=True).start().awaitTermination()
+    lines = [line.split() for line in told.read_text().splitlines()]
+    assert [line[1:] for line in lines] == [["0", "2"], ["1", "3"]]
+    assert len({line[0] for line in lines}) == 1
+
+
 def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
     write_batches(
         tmp_path / "data", [pa.table({"key": ["a"], "tags": pa.array([[("x", 1)]], pa.map_("string", "int32"))})]
@@ -187,6 +230,13 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
             lambda: unskew.balance(events, "key").aggregate(n="count").writeStream.trigger(continuous="1 second"),
             ArgumentError,
             "micro-batches",
+        ),
+        (lambda: unskew.balance(events, "key", interval="soon"), ArgumentError, "not a time, got 'soon'"),
+        (lambda: unskew.balance(events, "key", interval=0), ArgumentError, "at least one batch, got 0"),
+        (
+            lambda: unskew.balance(events, "key").aggregate(n="count").writeStream.outputMode("complete"),
+            ArgumentError,
+            "in update mode, got 'complete'",
         ),
     ):
         with pytest.raises(error, match=message):

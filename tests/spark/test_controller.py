@@ -123,6 +123,20 @@ def test_an_interval_of_several_batches_is_waited_for() -> None:
     assert planned == [False, False, True, False, False, True]
 
 
+def test_an_interval_of_time_is_waited_for_and_survives_a_restart() -> None:
+    hot = Statistics.of_keys([1, 2, 3], [10.0, 10.0, 10.0])
+    table = RoutingTable.initial(CHANNELS, SLOTS).with_explicit([1, 2, 3], [0, 0, 0])
+    controller, decision = Controller(planner("mixed"), interval_ms=30_000), Decision(0, table)
+    planned = []
+    for second in (1_000_000, 1_000_010, 1_000_031, 1_000_032, 1_000_090):
+        report = ChannelReport(0, hot, processing_time_ms=second * 1000)
+        decision, plan = controller.next_decision(decision, {0: report}, keep=pytest.fail)
+        planned.append(plan is not None)
+        again = Decision.from_json(decision.to_json())
+        decision = Decision(again.batch_id, table, planned_at_ms=again.planned_at_ms)
+    assert planned == [True, False, True, False, True]
+
+
 def test_a_large_migration_spreads_over_batches_cheapest_gain_first() -> None:
     statistics = Statistics([1, 2, 3], [1, 1, 1], cost=[10, 30, 20], state=[100, 100, 100])
     old = RoutingTable.initial(2, SLOTS).with_explicit([1, 2, 3], [0, 0, 0])

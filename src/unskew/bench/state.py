@@ -41,7 +41,7 @@ class StateBenchmark(Benchmark):
             rows = 50_000 if quick else 500_000
             with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
                 results = aggregates(spark, Path(home) / "many", rows, rounds=1 if quick else 3)
-                results += per_key_functions(spark, Path(home) / "per-key", rows // 5, quick)
+                results += per_key_functions(spark, Path(home) / "per-key", rows // 10 if quick else rows)
                 if not quick:
                     results += aggregates(spark, Path(home) / "large", 4_000_000, rounds=2, target=0.8)
                     results += touched_and_held(spark, Path(home) / "held")
@@ -52,12 +52,12 @@ class StateBenchmark(Benchmark):
 
 def aggregates(spark: SparkSession, folder: Path, rows: int, rounds: int, target: float = 1.0) -> list[Row]:
     """Compare with Spark's native aggregation."""
-    write_files(folder, batches=7, rows=rows, keys=100_000)
-    times = batch_seconds(spark, folder, {OURS: balanced_sums, "native": native_sums}, rounds=rounds, skipped=2)
+    write_files(folder, batches=9, rows=rows, keys=100_000)
+    times = batch_seconds(spark, folder, {OURS: balanced_sums, "native": native_sums}, rounds=rounds, skipped=4)
     return _compared(f"count and sum, {rows:,} rows a batch", times, "native", target)
 
 
-def per_key_functions(spark: SparkSession, folder: Path, rows: int, quick: bool) -> list[Row]:
+def per_key_functions(spark: SparkSession, folder: Path, rows: int) -> list[Row]:
     """Compare with Spark's applyInPandasWithState, the same function in both."""
     write_files(folder, batches=4, rows=rows, keys=100_000)
     contenders = {
@@ -66,7 +66,7 @@ def per_key_functions(spark: SparkSession, folder: Path, rows: int, quick: bool)
         "lean": balanced_lean_function,
         "applyInPandasWithState": native_function,
     }
-    times = batch_seconds(spark, folder, contenders, rounds=1 if quick else 2, skipped=1)
+    times = batch_seconds(spark, folder, contenders, rounds=1, skipped=1)
     peer = median(times["applyInPandasWithState"])
     targets = {OURS: 25.0, "drop-in": 3.5, "lean": 10.0}
     name = f"per-key count and sum, {rows:,} rows a batch"

@@ -28,6 +28,8 @@ GIBIBYTE = 1 << 30
 
 OUTPUT_MODES = ("append", "update")
 
+MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
+
 # logical nodes that keep the order of rows within a partition; anything else may shuffle
 ORDER_KEPT = {
     "Project",
@@ -48,7 +50,7 @@ def balance(
     channels: int = 8,
     planner: str | Planner = "mixed",
     tolerance: float | None = None,
-    interval: int = 1,
+    interval: int | str = 1,
     tracked_keys: int | None = 2000,
     max_move_bytes: int = 64 << 20,
     min_gain: float = 0.02,
@@ -73,7 +75,7 @@ def balance(
     tolerance
         Overload allowed over the mean, max/mean - 1; the planner's own default where not given.
     interval
-        Batches between two plans at least.
+        How often to plan at most: every so many batches, or a time such as ``"30 seconds"``.
     tracked_keys
         Keys that each channel reports one by one, at most; the rest is reported by slot. None reports all.
     max_move_bytes
@@ -96,7 +98,10 @@ def balance(
         raise ArgumentError("a stream needs at least one channel", got=channels)
     parameters: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     chosen = make_planner(planner, **parameters) if isinstance(planner, str) else planner
-    controller = Controller(chosen, interval, max_move_bytes, min_gain)
+    batches, milliseconds = (interval, 0) if isinstance(interval, int) else (1, _milliseconds(interval))
+    if batches < 1:
+        raise ArgumentError("an interval has at least one batch", got=interval)
+    controller = Controller(chosen, batches, max_move_bytes, min_gain, milliseconds)
     return BalancedStream(events, names, channels, slots, controller, tracked_keys, cache_bytes)
 
 
@@ -147,7 +152,8 @@ class BalancedStream:
         """
         if outputMode.lower() not in OUTPUT_MODES:
             raise ArgumentError("there is no such output mode", got=outputMode, hint=f"one of {OUTPUT_MODES}")
-        return self._call_per_key(PandasFunction, func, outputStructType, stateStructType, timeoutConf, initial_state)
+        stage = self._call_per_key(PandasFunction, func, outputStructType, stateStructType, timeoutConf, initial_state)
+        return replace(stage, output_mode=outputMode.lower())
 
     def apply_per_key(
         self,
@@ -203,6 +209,17 @@ class BalancedStream:
             cache_bytes=self.cache_bytes,
             shuffled=has_shuffle(self.events),
         )
+
+
+def _milliseconds(interval: str) -> int:
+    """Return a time in words as a number."""
+    number, _, unit = interval.strip().partition(" ")
+    factor = MILLISECONDS.get(unit.strip().lower().removesuffix("s"))
+    if factor is None or not number.isdecimal():
+        raise ArgumentError(
+            "this is not a time", got=interval, hint='a number of batches, or "30 seconds", "5 minutes"'
+        )
+    return int(number) * factor
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:

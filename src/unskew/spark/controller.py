@@ -35,8 +35,8 @@ class Controller:
     ----------
     planner
         Who plans.
-    interval_batches
-        Batches between two plans at least.
+    interval_batches, interval_ms
+        Batches and time between two plans at least.
     max_move_bytes
         State that may move in one batch; a larger migration spreads over several, largest gain per byte first.
     min_gain
@@ -47,6 +47,7 @@ class Controller:
     interval_batches: int = 1
     max_move_bytes: int = 64 << 20
     min_gain: float = 0.02
+    interval_ms: int = 0
 
     def next_decision(
         self, last: Decision, reports: Mapping[int, ChannelReport], keep: KeepState
@@ -62,15 +63,19 @@ class Controller:
             target=last.target,
             install=waiting,
             batches_since_plan=last.batches_since_plan + 1,
+            planned_at_ms=last.planned_at_ms,
             memory=last.memory,
             previous_watermark_ms=_watermark(reports, last.previous_watermark_ms),
         )
         statistics = combine([report.statistics for report in reports.values()])
         if last.target is not None:
             return self._continue(decision, last.target, done, statistics), None
+        now_ms = max((report.processing_time_ms for report in reports.values()), default=0)
         if waiting or decision.batches_since_plan < self.interval_batches:
             return decision, None
-        return self._plan(decision, statistics)
+        if now_ms - last.planned_at_ms < self.interval_ms:
+            return decision, None
+        return self._plan(replace(decision, planned_at_ms=now_ms), statistics)
 
     def _continue(self, decision: Decision, target: RoutingTable, done: Moves, statistics: Statistics) -> Decision:
         table = decision.table

@@ -34,8 +34,9 @@ class Decision:
         What leaves its channel at the end of this batch.
     install
         Per channel, the files with state that enters before this batch's rows.
-    batches_since_plan
-        Batches since the last plan was made, so that intervals survive a restart.
+    batches_since_plan, planned_at_ms
+        Batches since the last plan was made, and when Spark began the batch it followed, so that intervals survive a
+        restart.
     memory
         The planner's memory.
     previous_watermark_ms
@@ -54,6 +55,7 @@ class Decision:
     extract: Moves = field(default_factory=Moves.none)
     install: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     batches_since_plan: int = 0
+    planned_at_ms: int = 0
     memory: Memory = field(default_factory=Memory)
     previous_watermark_ms: int | None = None
 
@@ -78,6 +80,7 @@ class Decision:
                 "extract": {name: _encode(column.tobytes()) for name, column in vars(self.extract).items()},
                 "install": {str(channel): files for channel, files in self.install.items()},
                 "batches_since_plan": self.batches_since_plan,
+                "planned_at_ms": self.planned_at_ms,
                 "memory": _encode(self.memory.to_bytes()),
                 "previous_watermark_ms": self.previous_watermark_ms,
             }
@@ -99,6 +102,7 @@ class Decision:
                 extract=Moves(**columns),
                 install={int(channel): tuple(files) for channel, files in entry["install"].items()},
                 batches_since_plan=entry["batches_since_plan"],
+                planned_at_ms=entry["planned_at_ms"],
                 memory=Memory.from_bytes(_decode(entry["memory"])),
                 previous_watermark_ms=entry["previous_watermark_ms"],
             )

@@ -14,12 +14,16 @@ Sink = Callable[[DataFrame, int], None]
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "avro", "text")
 
 
-def make_sink(spark: SparkSession, kind: str, options: Mapping[str, str], query_name: str | None) -> Sink:
+def make_sink(
+    spark: SparkSession, kind: str, options: Mapping[str, str], identity: str, query_name: str | None
+) -> Sink:
     """Return the sink of a format by name.
 
     File formats write each batch to its own folder ``batch_id=N`` and overwrite it, so that a batch that runs again
-    duplicates nothing. ``memory`` keeps the batches in a view named like the query, ``console`` prints them. Any other
-    format is appended to, and is at-least-once: a batch that runs again is written again.
+    duplicates nothing. ``delta`` is told the query's `identity` and the batch as a transaction (``txnAppId``,
+    ``txnVersion``), by which it passes over what it has already. ``memory`` keeps the batches in a view named like the
+    query, ``console`` prints them. Any other format is appended to, and is at-least-once: a batch that runs again is
+    written again.
     """
     if kind == "console":
         return _console(int(options.get("numRows", 20)), options.get("truncate", "true").lower() == "true")
@@ -29,9 +33,21 @@ def make_sink(spark: SparkSession, kind: str, options: Mapping[str, str], query_
         return _Memory(spark, query_name)
     if kind == "noop":
         return lambda rows, batch_id: rows.write.format("noop").mode("overwrite").save()
+    if kind == "delta":
+        return lambda rows, batch_id: _append(
+            rows, kind, {"txnAppId": identity, "txnVersion": str(batch_id), **options}
+        )
     if kind in FILE_FORMATS:
         return _files(kind, options)
-    return lambda rows, batch_id: rows.write.format(kind).mode("append").options(**options).save()
+    return lambda rows, batch_id: _append(rows, kind, options)
+
+
+def _transaction(identity: str, batch_id: int) -> dict[str, str]:
+    return {"txnAppId": identity, "txnVersion": str(batch_id)}
+
+
+def _append(rows: DataFrame, kind: str, options: Mapping[str, str]) -> None:
+    rows.write.format(kind).mode("append").options(**options).save()
 
 
 def _files(kind: str, options: Mapping[str, str]) -> Sink:

@@ -37,6 +37,8 @@ class Stage:
         Budget of each executor's cache of state.
     shuffled
         Whether the order of the rows within a partition is not fixed.
+    output_mode
+        What the operator's rows mean: ``"update"``, or ``"append"`` where none replaces an earlier one.
     initial_state
         What per-key functions know before the first batch; see `unskew.spark.per_key.initial_state`.
     """
@@ -51,6 +53,7 @@ class Stage:
     tracked_keys: int | None
     cache_bytes: int
     shuffled: bool
+    output_mode: str = "update"
     initial_state: DataFrame | None = None
 
     def identity(self) -> dict[str, Any]:

@@ -41,7 +41,6 @@ class BalancedWriter:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._mode = "update"
         self._options: dict[str, str] = {}
         self._trigger: dict[str, Any] = {}
         self._format: str | None = None
@@ -49,8 +48,13 @@ class BalancedWriter:
         self._name: str | None = None
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803
-        """Set the output mode: ``update`` or ``append``, as the operator allows."""
-        self._mode = outputMode
+        """Say the output mode; it must be that of the operator, which is also what rules if nothing is said."""
+        if outputMode.lower() != self._stage.output_mode:
+            raise ArgumentError(
+                f"the operator gives its rows in {self._stage.output_mode} mode",
+                got=outputMode,
+                hint=f'outputMode("{self._stage.output_mode}"), or none',
+            )
         return self
 
     def option(self, key: str, value: Any) -> Self:
@@ -93,9 +97,9 @@ class BalancedWriter:
         if path is not None:
             self.option("path", path)
         stage, spark = self._stage, self._stage.events.sparkSession
-        sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), self._name)
         log = ControlLog(spark, self._checkpoint())
         name = log.identify(stage.identity())
+        sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), name, self._name)
         first = self._first_decision(log)
         runtime = Runtime(spark, name, log, stage.controller, sink, stage.output_schema, first)
         labels = channel_labels(stage.max_channels)
