@@ -137,6 +137,22 @@ def test_an_interval_of_time_is_waited_for_and_survives_a_restart() -> None:
     assert planned == [True, False, True, False, True]
 
 
+def test_flux_sees_who_waited_for_whom() -> None:
+    table = RoutingTable.initial(2, SLOTS)
+    busy = {0: 8.0, 1: 2.0}
+    reports = {
+        c: ChannelReport(
+            c,
+            Statistics([], [], [], [], *(np.where(table.slots == c, busy[c], 0.0) for _ in range(3))),
+            seconds=busy[c],
+        )
+        for c in (0, 1)
+    }
+    decision, _ = Controller(planner("flux-load"), min_gain=0.0).next_decision(Decision(0, table), reports, pytest.fail)
+    assert decision.extract.slot_sources.tolist() == [0]
+    assert decision.extract.slot_targets.tolist() == [1]
+
+
 def test_a_large_migration_spreads_over_batches_cheapest_gain_first() -> None:
     statistics = Statistics([1, 2, 3], [1, 1, 1], cost=[10, 30, 20], state=[100, 100, 100])
     old = RoutingTable.initial(2, SLOTS).with_explicit([1, 2, 3], [0, 0, 0])

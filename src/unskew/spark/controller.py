@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from unskew.load.channels import ChannelUse
 from unskew.load.statistics import Statistics, combine
 from unskew.planners.base import Planner
 from unskew.planners.report import Report
@@ -67,7 +68,9 @@ class Controller:
             memory=last.memory,
             previous_watermark_ms=_watermark(reports, last.previous_watermark_ms),
         )
-        statistics = combine([report.statistics for report in reports.values()])
+        statistics = replace(
+            combine([report.statistics for report in reports.values()]), use=_use(reports, last.table.channels)
+        )
         if last.target is not None:
             return self._continue(decision, last.target, done, statistics), None
         now_ms = max((report.processing_time_ms for report in reports.values()), default=0)
@@ -109,6 +112,15 @@ class Controller:
         chosen = np.zeros(len(size), bool)
         chosen[order[fits]] = True
         return moves.only(chosen[: len(moves.slots)], chosen[len(moves.slots) :])
+
+
+def _use(reports: Mapping[int, ChannelReport], channels: int) -> ChannelUse | None:
+    """Return how long each channel waited for the slowest; a batch is over when that one is done."""
+    busy = np.zeros(channels)
+    for channel, report in reports.items():
+        busy[channel] = report.seconds
+    longest = float(busy.max())
+    return ChannelUse(longest, idle_seconds=longest - busy) if longest > 0 else None
 
 
 def _watermark(reports: Mapping[int, ChannelReport], before: int | None) -> int | None:
