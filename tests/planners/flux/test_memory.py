@@ -89,6 +89,14 @@ def test_hybrid_goes_by_memory_while_anything_is_on_disk():
     assert by_load == [0, 1, 0, 1, 1], "the busiest slot that fits the 30 bytes left"
 
 
+def test_by_load_nobody_is_paired_with_a_channel_that_is_idle_and_full():
+    # channel 1 is the idlest, but has no room: the busiest turns to channel 2
+    state, current = [10] * 6, [0, 0, 0, 1, 2, 2]
+    uneven = {"idle": [0.0, 0.9, 0.5], "tuples": [9, 9, 9, 2, 5, 5], "channels": 3}
+    assert owners(slots(state, current, [100, 15, 100], [False] * 6, **uneven), FluxHybrid()) == [2, 0, 0, 1, 2, 2]
+    assert owners(slots(state, current, [100, 25, 100], [False] * 6, **uneven), FluxHybrid()) == [1, 0, 0, 1, 2, 2]
+
+
 def reference(state, current, memory, spilled, ratio):
     n = len(memory)
     used = [sum(s for s, c in zip(state, current, strict=True) if c == j) for j in range(n)]

@@ -18,6 +18,7 @@ COLOURS = {
     "static": "tab:red",
     "exchange": "tab:red",
     "balanced": "tab:blue",
+    "balanced-50ms": "tab:cyan",
     "policy": "tab:blue",
     "flux": "tab:blue",
     "river": "tab:green",
@@ -39,7 +40,7 @@ def draw(figure: str, r: Results, path: Path) -> None:
         case "3":
             _figure_3(r, path)
         case "6":
-            _over_time(r, "6", ("unperturbed", "static", "balanced"), "throughput", path)
+            _over_time(r, "6", ("unperturbed", "static", "balanced", "balanced-50ms"), "throughput", path)
         case "7":
             _figure_7(r, path)
         case "8":

@@ -103,7 +103,7 @@ def trials_of(figure: str, grid: Grid = QUICK) -> Iterator[Trial]:
                     yield Trial(figure="3", series=series, x=buffer, loaded=NODES, seconds=16)
         case "6":
             yield Trial(figure="6", series="unperturbed")
-            for series in ("static", "balanced"):
+            for series in ("static", "balanced", "balanced-50ms"):
                 yield Trial(figure="6", series=series, loaded=1)
         case "7":
             for count in grid.loaded_sites:
@@ -135,7 +135,9 @@ def trials_of(figure: str, grid: Grid = QUICK) -> Iterator[Trial]:
 def setup_of(trial: Trial) -> Setup:
     """Return what the simulator has to run for a trial."""
     common = Setup(seconds=trial.seconds, data=trial.data, seed=trial.seed)
-    balanced = replace(common, planner=planner("flux-load")) if trial.series == "balanced" else common
+    balanced = replace(common, planner=planner("flux-load")) if trial.series.startswith("balanced") else common
+    if trial.series == "balanced-50ms":  # 10 ms and 50 ms are the two readings of an illegible number
+        balanced = replace(balanced, shortest_collection_seconds=0.05)
     sites = np.random.default_rng([trial.seed, 7]).permutation(NODES)
     match trial.figure:
         case "3":

@@ -14,7 +14,8 @@ from unskew.planners.flux.round import Round
 class FluxHybrid(FluxLoad):
     """A round of `FluxMemory` while any channel spills, otherwise one of `FluxLoad` that respects memory.
 
-    A round by load moves only slots that fit into what the receiver has left.
+    A round by load moves only slots that fit into what the receiver has left, and pairs nobody with a channel that has
+    no room for any.
 
     Examples
     --------

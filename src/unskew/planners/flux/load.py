@@ -59,11 +59,17 @@ class FluxLoad(FluxPlanner):
 def moves_by_load(
     round: Round, imbalance_ratio: float, receiver_limit: float, fit_memory: bool = False
 ) -> list[tuple[int, int]]:
-    """Return the moves of a round by load; with `fit_memory`, only slots that fit into what the receiver has left."""
+    """Return the moves of a round by load; with `fit_memory`, only slots that fit into what the receiver has left.
+
+    A channel that has no room for any slot is then left out as a receiver: it may well be the idlest, having given its
+    slots away for lack of memory, and would be paired with the busiest for ever.
+    """
     busy, tuples = round.utilisation, round.tuples
     mean, total = float(busy.mean()), float(round.channel_tuples.sum())
+    some = tuples > 0
+    room = round.excess_bytes >= round.state_bytes[some].min(initial=np.inf) if fit_memory and some.any() else None
     moves: list[tuple[int, int]] = []
-    for donor, receiver in pairs_from_the_ends(np.argsort(-busy, kind="stable")):
+    for donor, receiver in pairs_from_the_ends(np.argsort(-busy, kind="stable"), room):
         gap, least = busy[donor] - busy[receiver], max(float(busy[receiver]), TINY)
         if busy[donor] < mean or busy[donor] < imbalance_ratio * least or busy[receiver] > receiver_limit:
             break

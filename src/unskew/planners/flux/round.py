@@ -63,14 +63,24 @@ class Round:
         return own[np.lexsort([rank[own] for rank in reversed(ranks)])]
 
 
-def pairs_from_the_ends(order: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    """Yield the first with the last, the second with the last but one, and so on.
+def pairs_from_the_ends(
+    order: NDArray[np.intp], may_receive: NDArray[np.bool_] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yield the first with the last, the second with the last but one, and so on; skip those who may not receive.
 
     >>> list(pairs_from_the_ends(np.array([4, 2, 0, 1, 3])))
     [(4, 3), (2, 1)]
+    >>> list(pairs_from_the_ends(np.array([4, 2, 0, 1, 3]), np.array([True, True, True, False, True])))
+    [(4, 1), (2, 0)]
     """
-    for place in range(len(order) // 2):
-        yield int(order[place]), int(order[-1 - place])
+    last = len(order)
+    for place in range(len(order)):
+        last -= 1
+        while last > place and may_receive is not None and not may_receive[order[last]]:
+            last -= 1
+        if last <= place:
+            return
+        yield int(order[place]), int(order[last])
 
 
 def first_true(good: NDArray[np.bool_]) -> int | None:
