@@ -162,6 +162,7 @@ def _probed(scheme: Splitter, hashes: Hashes, of: Channels, sources: int, worker
 
 def _rows_by_source(of: Channels, sources: int) -> list[NDArray[np.int64]]:
     """Return the rows of each source, in order."""
-    order = np.argsort(of, kind="stable")
+    small = of.astype(np.int16) if sources < 2**15 else of  # which numpy sorts by radix
+    order = np.argsort(small, kind="stable")
     ends = np.cumsum(np.bincount(of, minlength=sources))
     return np.split(order, ends[:-1])

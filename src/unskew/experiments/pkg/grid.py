@@ -1,0 +1,191 @@
+"""The trials behind the tables and figures of Partial Key Grouping: one row each, independent of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+WORKERS = (5, 10, 50, 100)
+SOURCES = (5, 10, 15, 20)
+STAND_INS = ("wp", "tw", "ct", "lj", "sl1", "sl2", "ln1", "ln2")
+REAL = ("words", "flights")
+WHOLE_SIZE = {
+    "wp": 22_000_000,
+    "tw": 20_000_000,  # of 1.2 billion
+    "ct": 690_000,
+    "lj": 20_000_000,  # of 69 million
+    "sl1": 905_000,
+    "sl2": 948_000,
+    "ln1": 10_000_000,
+    "ln2": 10_000_000,
+    "zipf": 10_000_000,
+    "words": 1_300_000,
+    "flights": 336_776,
+    "edges": 10_000_000,
+    "wp-pinned": 22_000_000,
+}
+GRAPHS: dict[str, dict[str, Any]] = {
+    "lj": {"keys": 4_900_000, "exponent": 0.698},
+    "sl1": {"keys": 80_200, "exponent": 0.849},
+}
+SKEWED: dict[str, Any] = {"data": "zipf", "exponent": 1.2, "keys": 1_000_000, "workers": (5, 10, 40, 50, 100)}
+UNHASHED = ("off-greedy", "on-greedy")  # a seed changes nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One stream under one scheme, for several numbers of workers and several families of hash functions.
+
+    Parameters
+    ----------
+    figure
+        Table or figure that it belongs to: ``"table 2"``, ``"4"`` ... ``"9"``, ``"memory"``.
+    data
+        Workload that the stream is of.
+    exponent, keys
+        Zipf's law, where that is the workload.
+    scheme, choices
+        Name in the registry, and choices of Greedy-d.
+    sources, estimate, feed
+        How many sources, what they know of the loads, and how tuples reach them.
+    probes
+        How often loads are probed over the whole stream.
+    workers
+        Numbers of channels to try.
+    messages
+        Length of the stream.
+    seeds
+        How many families of hash functions to try, one after the other.
+    """
+
+    figure: str
+    data: str
+    exponent: float = 0.0
+    keys: int = 0
+    scheme: str = "pkg"
+    choices: int = 0
+    sources: int = 5
+    estimate: str = "local"
+    feed: str = "round-robin"
+    probes: int = 0
+    workers: tuple[int, ...] = WORKERS
+    messages: int = 0
+    seeds: int = 1
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of each sweep to run."""
+
+    most_messages: int
+    table_messages: int
+    seeds: int
+    sweep_seeds: int
+    exponents: tuple[float, ...]
+    keys: tuple[int, ...]
+    choices: tuple[int, ...]
+    graphs: tuple[str, ...]
+
+
+QUICK = Scale(
+    most_messages=400_000,
+    table_messages=2_000_000,
+    seeds=5,
+    sweep_seeds=3,
+    exponents=(0.2, 0.6, 0.8, 1.0, 1.2, 1.4, 1.8),
+    keys=(1_000, 10_000, 100_000, 1_000_000),
+    choices=(1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 40),
+    graphs=("lj",),
+)
+FULL = Scale(
+    most_messages=10_000_000,
+    table_messages=22_000_000,
+    seeds=7,
+    sweep_seeds=5,
+    exponents=tuple(round(0.1 * tenths, 1) for tenths in range(1, 21)),
+    keys=(1_000, 10_000, 100_000, 1_000_000),
+    choices=(*range(1, 17), 20, 24, 28, 32, 36, 40),
+    graphs=("lj", "sl1"),
+)
+
+
+def trials(*, quick: bool) -> list[Trial]:
+    """Return the trials of the table and all figures, each once."""
+    scale = QUICK if quick else FULL
+    parts = (_table_2, _figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_9, _memory, _beyond)
+    return [
+        replace(trial, messages=_messages(scale, trial), seeds=_seeds(scale, trial))
+        for part in parts
+        for trial in part(scale)
+    ]
+
+
+def _messages(scale: Scale, trial: Trial) -> int:
+    most = scale.table_messages if trial.figure == "table 2" else scale.most_messages
+    if trial.figure == "memory":
+        return WHOLE_SIZE[trial.data]  # the number of counters is a claim in itself, and not proportional to anything
+    if trial.figure in ("5", "9", "beyond"):
+        most = max(most, 1_000_000)
+    return min(most, WHOLE_SIZE[trial.data])
+
+
+def _seeds(scale: Scale, trial: Trial) -> int:
+    if trial.scheme in UNHASHED or trial.figure == "memory":
+        return 1
+    return scale.sweep_seeds if trial.figure in ("5", "7", "8", "9", "beyond") else scale.seeds
+
+
+def _table_2(scale: Scale) -> Iterator[Trial]:
+    for data in ("wp", "tw"):
+        for scheme in ("pkg", "off-greedy", "on-greedy", "static-potc", "key"):
+            yield Trial(figure="table 2", data=data, scheme=scheme, sources=1, estimate="global")
+
+
+def _figure_4(scale: Scale) -> Iterator[Trial]:
+    for data in (*STAND_INS, *REAL):
+        yield Trial(figure="4", data=data, scheme="key", sources=1)
+        yield Trial(figure="4", data=data, sources=1, estimate="global")
+        for sources in SOURCES:
+            yield Trial(figure="4", data=data, sources=sources)
+
+
+def _figure_5(scale: Scale) -> Iterator[Trial]:
+    for data in ("tw", "wp", "ct"):
+        for estimate, probes in (("global", 0), ("local", 0), ("probed", 1440)):
+            yield Trial(figure="5", data=data, estimate=estimate, probes=probes)
+
+
+def _figure_6(scale: Scale) -> Iterator[Trial]:
+    for exponent in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2):
+        for sources in (5, 10, 20):
+            yield Trial(figure="6", data="zipf", exponent=exponent, keys=10_000, sources=sources, workers=(5,))
+    yield Trial(figure="6", data="wp", workers=(5, 10))
+
+
+def _figure_7(scale: Scale) -> Iterator[Trial]:
+    for exponent in scale.exponents:
+        for keys in scale.keys:
+            yield Trial(figure="7", data="zipf", exponent=exponent, keys=keys)
+
+
+def _figure_8(scale: Scale) -> Iterator[Trial]:
+    for graph in scale.graphs:
+        for sources in SOURCES:
+            for feed in ("round-robin", "hash"):
+                yield Trial(figure="8", data="edges", **GRAPHS[graph], sources=sources, feed=feed)
+
+
+def _figure_9(scale: Scale) -> Iterator[Trial]:
+    for choices in scale.choices:
+        yield Trial(figure="9", scheme="greedy-d", choices=choices, **SKEWED)
+
+
+def _beyond(scale: Scale) -> Iterator[Trial]:
+    for scheme in ("pkg", "d-choices", "w-choices"):
+        yield Trial(figure="beyond", scheme=scheme, **SKEWED)
+
+
+def _memory(scale: Scale) -> Iterator[Trial]:
+    for scheme, workers in (("key", 10), ("pkg", 8), ("shuffle", 8)):
+        yield Trial(figure="memory", data="wp-pinned", scheme=scheme, sources=8, workers=(workers,))
