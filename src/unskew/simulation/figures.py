@@ -57,7 +57,7 @@ def draw_scale(points: Sequence[Point], path: Path) -> None:
         for axis, (measure, label) in zip(row, measures.items(), strict=True):
             for name, colour in zip(names, colours, strict=False):
                 mine = sorted((p for p in points if p.planner == name and p.keys == keys), key=lambda p: p.channels)
-                values = [max(getattr(p, measure), 1e-5) for p in mine]
+                values = [max(getattr(p, measure), 0.5 if measure == "table_size" else 1e-4) for p in mine]
                 axis.plot([p.channels for p in mine], values, marker=".", label=name, color=colour)
             axis.set(xscale="log", yscale="log", xlabel="channels", ylabel=label, title=f"{keys:,} keys")
     handles, labels = axes[0][0].get_legend_handles_labels()

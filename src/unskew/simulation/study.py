@@ -96,7 +96,7 @@ class Study:
     slots_per_channel: int = 64
     tracked: int = 0
     exponent: float = 0.85
-    heaviest: float = 0.5
+    heaviest: float = 0.2
     drift: float = 0.02
     intervals: int = 6
     seed: int = 0

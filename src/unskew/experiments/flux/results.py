@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -30,6 +30,7 @@ def run_trial(trial: Trial) -> Measures:
         "on_disk": run.on_disk.tolist(),
         "busy": run.busy_share.mean(axis=1).tolist(),
         "moves": [float(run.moves)],
+        "most_moved": [float(max(Counter(p for each in run.rounds for p, _, _ in each.moves).values(), default=0))],
         "left": [float(left)],
         "round": [each.seconds for each in run.rounds],
         "move_seconds": [each.move_seconds for each in run.rounds],

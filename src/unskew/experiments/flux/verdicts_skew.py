@@ -25,6 +25,8 @@ def figure_8(r: Results) -> list[Claim]:
     static = {(d, n): _static(r, d, n) for d in DATA for n in (0, 8)}
     curves = {(d, n): r.curve("8", "balanced", data=d, loaded=n) for d in DATA for n in (0, 8)}
     moves = r.curve("8", "balanced", "moves", data="self-similar", loaded=0)
+    again = r.curve("8", "balanced", "most_moved", data="self-similar", loaded=0)
+    seconds = len(r.runs("8", "static", data="self-similar", loaded=0)[0]["throughput"])
     first = {key: next(iter(curve.values())) for key, curve in curves.items()}
     halves = first["self-similar", 0] / static["self-similar", 0], first["two-class", 0] / static["two-class", 0]
     cross = {key: crossover(curve, static[key[0], 0]) for key, curve in curves.items()}
@@ -75,6 +77,15 @@ def figure_8(r: Results) -> list[Claim]:
             expected="at least 3 times as many moves at the shortest collection as at the longest",
             measured=f"moves {points(moves)}",
             holds=bool(next(iter(moves.values())) >= 3 * list(moves.values())[-1]),
+        ),
+        Claim.judge(
+            "fig8-hot-partitions",
+            "8",
+            "with short collections the same hot partitions keep moving to and fro",
+            expected="one moves at least every other second at the shortest, at most half as often at the longest",
+            measured=f"moves of the partition that moved most: {points(again)}, in {seconds} s",
+            holds=bool(next(iter(again.values())) >= seconds / 2)
+            and 2 * list(again.values())[-1] <= next(iter(again.values())),
         ),
         Claim.judge(
             "fig8-slower",
