@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from unskew.errors import ArgumentError, StatisticsError
 from unskew.sketches import SpaceSaving
-from unskew.splitters.base import Routed, Splitter
-from unskew.splitters.choices import Hashes, Loads, salts
+from unskew.sketches.base import Column, hash_column
+from unskew.splitters.base import Routed, Splitter, own_loads
+from unskew.splitters.choices import Channels, Hashes, Loads, salts
 from unskew.splitters.split_keys import SplitKeys
 
 TUPLES_TO_BELIEVE = 10
@@ -103,25 +104,27 @@ class HeavyKeys(Splitter):
         first = min(math.ceil(TUPLES_TO_BELIEVE / threshold), self.refresh_tuples)
         return Watch(SpaceSaving(math.ceil(ENTRIES_PER_HEAD_KEY / threshold)), SplitKeys(), first)
 
-    def route_under(self, head: SplitKeys, hashes: Hashes, loads: Loads) -> Routed:
+    def route_under(self, head: SplitKeys, hashes: Column, loads: ArrayLike) -> Routed:
         """Choose with a head that stays as it is: what a task does with a head that was decided for it."""
-        channels, after = np.empty(len(hashes), np.int32), np.array(loads, np.int64)
-        head.follow(hashes, salts(self.seed, 2), self.distinct and len(after) > 1, after, channels)
+        column, after = hash_column(hashes), own_loads(loads)
+        channels = np.empty(len(column), np.int32)
+        self._follow(head, column, after, channels)
         return Routed(channels, after)
+
+    def _follow(self, head: SplitKeys, hashes: Hashes, loads: Loads, channels: Channels) -> None:
+        head.follow(hashes, salts(self.seed, 2), self.distinct and len(loads) > 1, loads, channels)
 
     def _route(self, hashes: Hashes, loads: Loads, memory: Any) -> Routed:
         watch: Watch = memory or self.watch(len(loads))
         sketch, head, look_at = watch.sketch.copy(), watch.head, watch.look_at
-        parts = []
-        while len(hashes):
-            now, hashes = hashes[: look_at - sketch.n], hashes[look_at - sketch.n :]
-            routed = self.route_under(head, now, loads)
-            loads = routed.loads
-            parts.append(routed.channels)
-            sketch.update(now)
+        channels, start = np.empty(len(hashes), np.int32), 0
+        while start < len(hashes):
+            span = slice(start, start + look_at - sketch.n)
+            self._follow(head, hashes[span], loads, channels[span])
+            sketch.update(hashes[span])
+            start = span.stop
             if sketch.n == look_at:
                 hot = sketch.query(self.threshold_for(len(loads)) * (1 - 1e-9))  # `head` draws the line itself
                 head = self.head(hot["hash"].to_numpy(), hot["count"].to_numpy(), sketch.n, len(loads))
                 look_at = min(2 * look_at, look_at + self.refresh_tuples)
-        channels = np.concatenate(parts) if parts else np.empty(0, np.int32)
         return Routed(channels, loads, Watch(sketch, head, look_at))

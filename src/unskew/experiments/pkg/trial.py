@@ -83,7 +83,7 @@ def _split(trial: Trial, workers: int, seed: int, estimate: str) -> SplitStream:
     )
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=3)
 def stream_of(data: str, exponent: float, keys: int, messages: int) -> Hashes:
     """Return the hashes of a stream's keys; kept for the next trial of the process."""
     options = {"exponent": exponent, "keys": keys} if data in ("zipf", "edges") else {}
