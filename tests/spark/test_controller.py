@@ -28,13 +28,13 @@ class RandomMoves(Planner):
     seed: int = 0
 
     def slots(self, table: RoutingTable, channels: int) -> np.ndarray:
-        rng = np.random.default_rng((self.seed, table.version))
-        return np.where(rng.random(SLOTS) < 0.2, rng.integers(0, channels, SLOTS), table.slots).astype(np.int32)
+        rng, slots = np.random.default_rng((self.seed, table.version)), super().slots(table, channels)
+        return np.where(rng.random(SLOTS) < 0.2, rng.integers(0, channels, SLOTS), slots).astype(np.int32)
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
         drawn = int(memory.values.get("drawn", 0))
         rng = np.random.default_rng((self.seed, drawn, 1))
-        stay = rng.random(len(problem.hashes)) < 0.5
+        stay = (rng.random(len(problem.hashes)) < 0.5) & (problem.current < problem.channels)
         owner = np.where(stay, problem.current, rng.integers(0, problem.channels, len(problem.hashes)))
         return Assignment(owner.astype(np.int32), memory=Memory({"drawn": drawn + 1}))
 
@@ -66,8 +66,8 @@ class Channel:
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 2**32), st.sampled_from([1, 30, 10**9]))
-def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_bytes: int) -> None:
+@given(st.integers(0, 2**32), st.sampled_from([1, 30, 10**9]), st.booleans())
+def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_bytes: int, resizing: bool) -> None:
     rng = np.random.default_rng(seed)
     controller = Controller(RandomMoves(seed=seed), max_move_bytes=max_move_bytes, min_gain=-np.inf)
     channels = [Channel(c) for c in range(CHANNELS)]
@@ -79,6 +79,7 @@ def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_by
 
     decision, truth, tables = Decision(0, RoutingTable.initial(CHANNELS, SLOTS)), Counter(), set()
     for batch in range(30):
+        wish = int(rng.integers(1, CHANNELS + 1)) if resizing and rng.random() < 0.3 else None
         rows = rng.integers(-20, 20, rng.integers(0, 12))
         truth.update(rows.tolist())
         owner = decision.table.lookup(rows)
@@ -86,11 +87,12 @@ def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_by
         reports = {}
         for channel in channels:
             mine = rows[owner == channel.number].tolist()
-            if mine or ticks:
+            assert channel.number < decision.table.channels or not mine
+            if mine or (ticks and channel.number < decision.channels_called):
                 report = channel.run(Decision.from_json(decision.for_tasks()), mine, files)
                 reports[channel.number] = ChannelReport.from_bytes(report.to_bytes())
         tables.add(decision.table.version)
-        decision, _ = controller.next_decision(Decision.from_json(decision.to_json()), reports, keep)
+        decision, _ = controller.next_decision(Decision.from_json(decision.to_json()), reports, keep, channels=wish)
         assert decision.batch_id == batch + 1
     in_flight = {f: row for fs in decision.install.values() for f in fs for row in [unpack(files[f]).to_pylist()]}
     total = sum((c.counts for c in channels), Counter())
@@ -129,8 +131,8 @@ def test_an_interval_of_time_is_waited_for_and_survives_a_restart() -> None:
     controller, decision = Controller(planner("mixed"), interval_ms=30_000), Decision(0, table)
     planned = []
     for second in (1_000_000, 1_000_010, 1_000_031, 1_000_032, 1_000_090):
-        report = ChannelReport(0, hot, processing_time_ms=second * 1000)
-        decision, plan = controller.next_decision(decision, {0: report}, keep=pytest.fail)
+        reports = {0: ChannelReport(0, hot)}
+        decision, plan = controller.next_decision(decision, reports, pytest.fail, now_ms=second * 1000)
         planned.append(plan is not None)
         again = Decision.from_json(decision.to_json())
         decision = Decision(again.batch_id, table, planned_at_ms=again.planned_at_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,12 +23,11 @@ from unskew.routing.table import DEFAULT_SLOTS
 from unskew.spark.controller import Controller
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
 from unskew.spark.stage import Stage
+from unskew.spark.times import milliseconds
 
 GIBIBYTE = 1 << 30
 
 OUTPUT_MODES = ("append", "update")
-
-MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
 
 # logical nodes that keep the order of rows within a partition; anything else may shuffle
 ORDER_KEPT = {
@@ -47,7 +46,8 @@ def balance(
     events: DataFrame,
     key: str | Sequence[str],
     *,
-    channels: int = 8,
+    channels: int | Literal["auto"] = 8,
+    max_channels: int | None = None,
     planner: str | Planner = "mixed",
     tolerance: float | None = None,
     interval: int | str = 1,
@@ -69,7 +69,12 @@ def balance(
     key
         The key's column or columns.
     channels
-        Groups that work side by side; like the number of shuffle partitions of a native job.
+        Groups that work side by side; like the number of shuffle partitions of a native job. ``"auto"`` begins with
+        as many as Spark has cores and follows the load, see `unskew.spark.scaling.Scaling`. A query that continues
+        from its checkpoint goes on with as many as it had.
+    max_channels
+        How many there may be after a `BalancedQuery.resize`; by default no more than at first, with ``"auto"`` twice as
+        many. Fixed for the life of a checkpoint. Each one that is not in use still costs a task in every batch.
     planner
         Who decides which channel owns which key: a name (``unskew planners`` lists them) or a `Planner`.
     tolerance
@@ -94,15 +99,20 @@ def balance(
         if name not in events.columns:
             raise ColumnError("there is no column of that name", got=name, hint=f"one of {', '.join(events.columns)}")
         check_key_type(name, events.schema[name].dataType.simpleString())
-    if channels < 1:
+    elastic = channels == "auto"
+    first = events.sparkSession.sparkContext.defaultParallelism if channels == "auto" else channels
+    limit = max_channels or (2 * first if elastic else first)
+    if first < 1:
         raise ArgumentError("a stream needs at least one channel", got=channels)
+    if limit < first:
+        raise ArgumentError(f"there are {first} channels already at first", got=max_channels, where="max_channels")
     parameters: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     chosen = make_planner(planner, **parameters) if isinstance(planner, str) else planner
-    batches, milliseconds = (interval, 0) if isinstance(interval, int) else (1, _milliseconds(interval))
+    batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, milliseconds(interval))
     if batches < 1:
         raise ArgumentError("an interval has at least one batch", got=interval)
-    controller = Controller(chosen, batches, max_move_bytes, min_gain, milliseconds)
-    return BalancedStream(events, names, channels, slots, controller, tracked_keys, cache_bytes)
+    controller = Controller(chosen, batches, max_move_bytes, min_gain, pause_ms)
+    return BalancedStream(events, names, first, limit, elastic, slots, controller, tracked_keys, cache_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +122,8 @@ class BalancedStream:
     events: DataFrame
     key: tuple[str, ...]
     channels: int
+    max_channels: int
+    elastic: bool
     slots: int
     controller: Controller
     tracked_keys: int | None
@@ -202,24 +214,14 @@ class BalancedStream:
             operator=bound,
             output_schema=output_schema or from_arrow_schema(bound.output_schema, prefer_timestamp_ntz=True),
             channels=self.channels,
-            max_channels=self.channels,
+            max_channels=self.max_channels,
+            elastic=self.elastic,
             slots=self.slots,
             controller=self.controller,
             tracked_keys=self.tracked_keys,
             cache_bytes=self.cache_bytes,
             shuffled=has_shuffle(self.events),
         )
-
-
-def _milliseconds(interval: str) -> int:
-    """Return a time in words as a number."""
-    number, _, unit = interval.strip().partition(" ")
-    factor = MILLISECONDS.get(unit.strip().lower().removesuffix("s"))
-    if factor is None or not number.isdecimal():
-        raise ArgumentError(
-            "this is not a time", got=interval, hint='a number of batches, or "30 seconds", "5 minutes"'
-        )
-    return int(number) * factor
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:

@@ -177,7 +177,6 @@ class ChannelProcessor(StatefulProcessor):
             state_rows=state.rows,
             state_bytes=state.bytes,
             watermark_ms=clock.watermark_ms,
-            processing_time_ms=clock.processing_time_ms,
         )
         return output, report
 

@@ -51,9 +51,18 @@ class Controller:
     interval_ms: int = 0
 
     def next_decision(
-        self, last: Decision, reports: Mapping[int, ChannelReport], keep: KeepState
+        self,
+        last: Decision,
+        reports: Mapping[int, ChannelReport],
+        keep: KeepState,
+        *,
+        now_ms: int = 0,
+        channels: int | None = None,
     ) -> tuple[Decision, Report | None]:
-        """Return the decision for the batch after `last`, and the report of a plan if one was made."""
+        """Return the decision for the batch after `last`, and the report of a plan if one was made.
+
+        Another number of `channels` is planned for at once, unless a migration is still on its way.
+        """
         waiting = _not_installed(last, reports)
         done = _done(last.extract, reports)
         for channel, state in _parcels(done, reports).items():
@@ -73,8 +82,11 @@ class Controller:
         )
         if last.target is not None:
             return self._continue(decision, last.target, done, statistics), None
-        now_ms = max((report.processing_time_ms for report in reports.values()), default=0)
-        if waiting or decision.batches_since_plan < self.interval_batches:
+        if waiting:
+            return decision, None
+        if channels is not None and channels != last.table.channels:
+            return self._resize(replace(decision, planned_at_ms=now_ms), statistics, channels)
+        if decision.batches_since_plan < self.interval_batches:
             return decision, None
         if now_ms - last.planned_at_ms < self.interval_ms:
             return decision, None
@@ -100,6 +112,12 @@ class Controller:
         extract = self._portion(plan.moves, statistics, len(plan.table.slots))
         return replace(decision, target=plan.table, extract=extract), plan.report
 
+    def _resize(self, decision: Decision, statistics: Statistics, channels: int) -> tuple[Decision, Report]:
+        plan = self.planner.plan(statistics, decision.table, channels=channels, memory=decision.memory)
+        extract = self._portion(plan.moves, statistics, len(plan.table.slots))
+        decision = replace(decision, batches_since_plan=0, memory=plan.memory, target=plan.table, extract=extract)
+        return decision, plan.report
+
     def _portion(self, moves: Moves, statistics: Statistics, slots: int) -> Moves:
         """Return the moves with the largest gain per byte that fit into one batch, one at the least."""
         key_cost, key_bytes = statistics.cost_and_state(moves.keys)
@@ -116,9 +134,7 @@ class Controller:
 
 def _use(reports: Mapping[int, ChannelReport], channels: int) -> ChannelUse | None:
     """Return how long each channel waited for the slowest; a batch is over when that one is done."""
-    busy = np.zeros(channels)
-    for channel, report in reports.items():
-        busy[channel] = report.seconds
+    busy = np.array([reports[c].seconds if c in reports else 0.0 for c in range(channels)])
     longest = float(busy.max())
     return ChannelUse(longest, idle_seconds=longest - busy) if longest > 0 else None
 

@@ -35,8 +35,7 @@ class Decision:
     install
         Per channel, the files with state that enters before this batch's rows.
     batches_since_plan, planned_at_ms
-        Batches since the last plan was made, and when Spark began the batch it followed, so that intervals survive a
-        restart.
+        Batches since the last plan was made, and when that was, so that intervals survive a restart.
     memory
         The planner's memory.
     previous_watermark_ms
@@ -65,6 +64,11 @@ class Decision:
         if self.target is None:
             return self.table.explicit_hashes
         return np.union1d(self.table.explicit_hashes, self.target.explicit_hashes)
+
+    @property
+    def channels_called(self) -> int:
+        """Channels that are called in every batch with rows: those of the table, and those a migration leads to."""
+        return max(self.table.channels, 0 if self.target is None else self.target.channels)
 
     def for_tasks(self) -> str:
         """Return as text what routers and channels need to know; travels with every task."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
+from unskew.errors import ArgumentError
 from unskew.planners.report import Report
 from unskew.routing.moves import Move
 from unskew.routing.table import RoutingTable
@@ -20,11 +21,26 @@ class BalancedQuery:
     Everything not listed here (``awaitTermination``, ``stop``, ``recentProgress``, ``status``, ...) is Spark's own.
     """
 
-    def __init__(self, query: StreamingQuery, runtime: Runtime) -> None:
-        self._query, self._runtime = query, runtime
+    def __init__(self, query: StreamingQuery, runtime: Runtime, max_channels: int) -> None:
+        self._query, self._runtime, self.max_channels = query, runtime, max_channels
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
+
+    def resize(self, channels: int) -> None:
+        """Use another number of channels, from 1 to `max_channels`, while the query runs.
+
+        Returns at once. The planner plans for the new number when the running batch ends; state moves with the batch
+        after that (several, if it is more than may move in one), and then rows follow it. What is not yet planned when
+        the query ends is forgotten; what is planned is carried on after a restart.
+        """
+        if not 1 <= channels <= self.max_channels:
+            raise ArgumentError(
+                f"this query may use 1 to {self.max_channels} channels",
+                got=channels,
+                hint="max_channels is chosen when a checkpoint is begun: balance(..., max_channels=...)",
+            )
+        self._runtime.resize(channels)
 
     @property
     def routing_table(self) -> RoutingTable:

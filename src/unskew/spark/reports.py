@@ -21,7 +21,6 @@ _PLAIN = (
     "state_rows",
     "state_bytes",
     "watermark_ms",
-    "processing_time_ms",
 )
 
 
@@ -47,8 +46,6 @@ class ChannelReport:
         What the channel holds after the batch.
     watermark_ms
         The watermark that the batch had; None without event time.
-    processing_time_ms
-        When Spark began the batch; the same in every attempt.
     """
 
     channel: int
@@ -61,7 +58,6 @@ class ChannelReport:
     state_rows: int = 0
     state_bytes: int = 0
     watermark_ms: int | None = None
-    processing_time_ms: int = 0
 
     def to_bytes(self) -> bytes:
         """Return the report as one blob."""

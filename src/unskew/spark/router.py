@@ -56,10 +56,11 @@ class Router:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Route one partition."""
-        table = current_decision(self.query).table
+        decision = current_decision(self.query)
+        table, called = decision.table, decision.channels_called
         source = task_context().partitionId()
         if source == 0:
-            yield self._rows(range(table.channels), source, -1, [None] * table.channels)
+            yield self._rows(range(called), source, -1, [None] * called)
         for sequence, rows in enumerate(self._packs(batches)):
             routed = prepare(rows, self.operator)
             hashes = routed.column(HASH_COLUMN).to_numpy()

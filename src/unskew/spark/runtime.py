@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from unskew.spark.controller import Controller
 from unskew.spark.decision import Decision
 from unskew.spark.output import materialised
 from unskew.spark.reports import ChannelReport
+from unskew.spark.scaling import Scaling
 from unskew.spark.sinks import Sink
 from unskew.spark.task import DECISION_PROPERTY
 
@@ -40,14 +42,16 @@ class Runtime:
         sink: Sink,
         output_schema: StructType,
         first: Decision,
+        scaling: Scaling | None = None,
     ) -> None:
         self._spark, self._name, self._log, self._controller = spark, name, log, controller
-        self._sink, self._output_schema = sink, output_schema
+        self._sink, self._output_schema, self._scaling = sink, output_schema, scaling
         self._lock = threading.Lock()
         self._output_bytes: int | None = None
         self._reports: Mapping[int, ChannelReport] = {}
         self._plans: deque[tuple[int, Report]] = deque(maxlen=HISTORY)
         self._moves: deque[tuple[int, Moves]] = deque(maxlen=HISTORY)
+        self._channels: int | None = None
         self.decision = first
 
     def announce(self, decision: Decision) -> None:
@@ -60,21 +64,34 @@ class Runtime:
         nothing: Any = None
         self._spark.sparkContext.setLocalProperty(f"{DECISION_PROPERTY}.{self._name}.{batch_id}", nothing)
 
+    def resize(self, channels: int) -> None:
+        """Wish for another number of channels; planned for when the running batch ends."""
+        with self._lock:
+            self._channels = channels
+
     def on_batch(self, output: DataFrame, batch_id: int) -> None:
         """Take in a batch's output; called by Spark."""
+        started = time.monotonic()
         with materialised(output, self._output_schema, self._output_bytes) as batch:
             self._sink(batch.rows, batch_id)
             self._output_bytes = batch.bytes
-            self._decide(batch_id, {report.channel: report for report in batch.reports})
+            self._decide(batch_id, {report.channel: report for report in batch.reports}, started)
 
-    def _decide(self, batch_id: int, reports: Mapping[int, ChannelReport]) -> None:
+    def _decide(self, batch_id: int, reports: Mapping[int, ChannelReport], started: float) -> None:
         last = self.decision if self.decision.batch_id == batch_id else self._log.read_decision(batch_id)
         if last is None:
             raise CheckpointError(
                 f"there is no decision for batch {batch_id}", where=self._log.root, hint="restore the checkpoint"
             )
+        self._scale(last, time.monotonic() - started)
+        with self._lock:
+            channels = self._channels
         decision, plan = self._controller.next_decision(
-            last, reports, lambda channel, state: self._log.write_moved(batch_id + 1, channel, state)
+            last,
+            reports,
+            lambda channel, state: self._log.write_moved(batch_id + 1, channel, state),
+            now_ms=int(time.time() * 1000),
+            channels=channels,
         )
         self._log.write_decision(decision)
         self._log.forget_before(batch_id)
@@ -82,10 +99,20 @@ class Runtime:
         self.withdraw(batch_id - 1)
         with self._lock:
             self.decision, self._reports = decision, reports
+            if decision.target is not None and decision.target.channels == self._channels:
+                self._channels = None
             if plan is not None:
                 self._plans.append((batch_id, plan))
             if len(decision.extract):
                 self._moves.append((decision.batch_id, decision.extract))
+
+    def _scale(self, last: Decision, seconds: float) -> None:
+        """Let the number of channels follow the load; a migration on its way is waited for."""
+        if self._scaling is None or last.target is not None:
+            return
+        wanted = self._scaling.after_batch(last.table.channels, seconds)
+        if wanted is not None:
+            self.resize(wanted)
 
     @property
     def reports(self) -> Mapping[int, ChannelReport]:

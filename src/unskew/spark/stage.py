@@ -27,6 +27,8 @@ class Stage:
         What the operator returns, in Spark's words.
     channels, max_channels
         Channels used at first, and state partitions there are.
+    elastic
+        Whether the number of channels follows the load.
     slots
         Slots of the routing table.
     controller
@@ -48,6 +50,7 @@ class Stage:
     output_schema: StructType
     channels: int
     max_channels: int
+    elastic: bool
     slots: int
     controller: Controller
     tracked_keys: int | None

@@ -20,7 +20,9 @@ from unskew.spark.per_key import PerKeyFunction, write_initial_state
 from unskew.spark.query import BalancedQuery
 from unskew.spark.router import ROUTED_SCHEMA, Router
 from unskew.spark.runtime import Runtime
+from unskew.spark.scaling import Scaling
 from unskew.spark.sinks import Sink, make_sink
+from unskew.spark.times import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +103,7 @@ class BalancedWriter:
         name = log.identify(stage.identity())
         sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), name, self._name)
         first = self._first_decision(log)
-        runtime = Runtime(spark, name, log, stage.controller, sink, stage.output_schema, first)
+        runtime = Runtime(spark, name, log, stage.controller, sink, stage.output_schema, first, self._scaling())
         labels = channel_labels(stage.max_channels)
         settings = ChannelSettings(name, stage.operator, labels, stage.slots, stage.tracked_keys, stage.cache_bytes)
         routed = stage.events.mapInArrow(Router(name, stage.operator, labels, stage.shuffled), ROUTED_SCHEMA)
@@ -117,9 +119,16 @@ class BalancedWriter:
             check_session(spark)
             runtime.announce(first)
             try:
-                return BalancedQuery(writer.foreachBatch(runtime.on_batch).start(), runtime)
+                started = writer.foreachBatch(runtime.on_batch).start()
+                return BalancedQuery(started, runtime, stage.max_channels)
             finally:
                 runtime.withdraw(first.batch_id)
+
+    def _scaling(self) -> Scaling | None:
+        if not self._stage.elastic:
+            return None
+        interval = self._trigger.get("processingTime")
+        return Scaling(milliseconds(interval) / 1000 if interval else 0.0, self._stage.max_channels)
 
     def _checkpoint(self) -> str:
         spark = self._stage.events.sparkSession

@@ -17,6 +17,7 @@ from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing import RoutingTable
 from unskew.spark.balance import balance
 from unskew.spark.local_session import SHORT_RUN, session
+from unskew.spark.query import BalancedQuery
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,14 @@ class RandomMoves(Planner):
     seed: int = 0
 
     def slots(self, table: RoutingTable, channels: int) -> np.ndarray:
-        rng = np.random.default_rng((self.seed, table.version))
-        drawn = rng.integers(0, channels, len(table.slots))
-        return np.where(rng.random(len(table.slots)) < 0.1, drawn, table.slots).astype(np.int32)
+        rng, slots = np.random.default_rng((self.seed, table.version)), super().slots(table, channels)
+        drawn = rng.integers(0, channels, len(slots))
+        return np.where(rng.random(len(slots)) < 0.1, drawn, slots).astype(np.int32)
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
         drawn = int(memory.values.get("drawn", 0))
         rng = np.random.default_rng((self.seed, drawn, 1))
-        stay = rng.random(len(problem.hashes)) < 0.5
+        stay = (rng.random(len(problem.hashes)) < 0.5) & (problem.current < problem.channels)
         owner = np.where(stay, problem.current, rng.integers(0, problem.channels, len(problem.hashes)))
         return Assignment(owner.astype(np.int32), memory=Memory({"drawn": drawn + 1}))
 
@@ -86,6 +87,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--planner", default="random")
     options.add_argument("--shuffle", action="store_true")
+    options.add_argument("--resize", action="store_true", help="another number of channels now and then")
     options.add_argument("--gap", type=float, default=0.0, help="seconds that the fifth batch's sink waits")
     given = options.parse_args()
     memory = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}
@@ -96,16 +98,23 @@ def main() -> None:
         events = events.repartition(3)
     planner = RandomMoves(seed=given.seed) if given.planner == "random" else given.planner
     gain = -np.inf if given.planner == "random" else 0.0
-    balanced = balance(events, "key", channels=4, planner=planner, min_gain=gain, slots=64, tracked_keys=50)
+    channels = 2 if given.resize else 4
+    balanced = balance(
+        events, "key", channels=channels, max_channels=4, planner=planner, min_gain=gain, slots=64, tracked_keys=50
+    )
     out = str(given.home / "out")
 
     def write(rows: DataFrame, batch_id: int) -> None:
         rows.write.mode("overwrite").parquet(f"{out}/batch_id={batch_id}")
         if batch_id == 4:
             time.sleep(given.gap)  # Spark ends Python workers that are idle for a minute
+        if given.resize and running:
+            running[0].resize(random.Random(given.seed + batch_id).randint(1, 4))
 
     writer = balanced.apply(Ledger()).writeStream.option("checkpointLocation", str(given.home / "checkpoint"))
+    running: list[BalancedQuery] = []
     query = writer.foreachBatch(write).trigger(availableNow=True).start()
+    running.append(query)
     query.awaitTermination()
     print(f"ENDED with {len(query.moves)} moves in this run")
 

@@ -110,7 +110,7 @@ def _strike(job: int, victim: str, dice: random.Random) -> str:
     if victim == "driver":
         _kill(job)
         return "killed the driver"
-    mark = {"executor": "CoarseGrainedExecutorBackend", "worker": "pyspark.daemon"}[victim]
+    mark = {"executor": "CoarseGrainedExecutorBackend", "worker": "unskew.spark.daemon"}[victim]
     found = [pid for pid, command in _processes() if mark in command and job in _ancestors(pid)]
     if victim == "worker":  # the daemon's children, not the daemon itself
         found = [pid for pid in found if _parent(pid) in found]

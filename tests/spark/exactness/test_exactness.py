@@ -16,7 +16,7 @@ BATCHES = 8
 MASTERS = ("local[2,4]", "local[8,4]", "local-cluster[2,1,1024]")
 
 QUICK = [
-    Schedule(1, ((1, "worker"), (2, "driver"))),
+    Schedule(1, ((1, "worker"), (2, "driver")), arguments=("--resize",)),
     Schedule(3, ((1, "executor"),), master="local-cluster[2,1,1024]"),
     Schedule(2, ((1, "worker"), (3, "worker")), arguments=("--shuffle",)),
 ]
@@ -32,6 +32,8 @@ def drawn(seed: int) -> Schedule:
     arguments = ["--planner", planner]
     if dice.random() < 0.3:
         arguments.append("--shuffle")
+    if seed % 3 == 1:
+        arguments.append("--resize")
     if seed % 20 == 0:
         arguments += ["--gap", "65"]
     return Schedule(seed, victims, master, tuple(arguments))
@@ -41,6 +43,7 @@ def run(schedule: Schedule, home: Path, batches: int = BATCHES) -> None:
     truth = write_data(home, schedule.seed, batches)
     story = run_to_the_end(home, schedule)
     print(schedule, story)
+    assert any(event.startswith("killed") for event in story), "nobody was killed, so nothing was tested"
     check(home, truth, ordered="--shuffle" not in schedule.arguments)
 
 
