@@ -14,6 +14,8 @@ from unskew.splitters.choices import Hashes
 from unskew.splitters.heavy import HeavyKeys
 from unskew.splitters.split_keys import SplitKeys
 
+_TRIED_AT_ONCE = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class DChoices(HeavyKeys):
@@ -107,10 +109,12 @@ def number_of_choices(head_shares: ArrayLike, workers: int, *, tolerated_share: 
         raise StatisticsError("shares of the head must fall, and make up at most 1")
     if not len(shares) or workers < 3:
         return min(2, workers)
-    least = max(2, math.ceil(shares[0] * workers))
-    choices = np.arange(least, workers)[:, np.newaxis]
-    hottest = np.cumsum(shares)
-    covered = 1 - (1 - 1 / workers) ** (np.arange(1, len(shares) + 1) * choices)
-    carried = hottest + covered**choices * (hottest[-1] - hottest) + covered**2 * (1 - hottest[-1])
-    enough = (carried <= covered + tolerated_share).all(axis=1)
-    return int(choices[enough.argmax(), 0]) if enough.any() else workers
+    hottest, keys = np.cumsum(shares), np.arange(1, len(shares) + 1)
+    for first in range(max(2, math.ceil(shares[0] * workers)), workers, _TRIED_AT_ONCE):
+        choices = np.arange(first, min(first + _TRIED_AT_ONCE, workers))[:, np.newaxis]
+        covered = 1 - (1 - 1 / workers) ** (keys * choices)
+        carried = hottest + covered**choices * (hottest[-1] - hottest) + covered**2 * (1 - hottest[-1])
+        enough = (carried <= covered + tolerated_share).all(axis=1)
+        if enough.any():
+            return int(choices[enough.argmax(), 0])
+    return workers
