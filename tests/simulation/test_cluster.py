@@ -8,6 +8,7 @@ import pytest
 from unskew.errors import ArgumentError, SimulationError
 from unskew.planners import planner
 from unskew.simulation import Cluster, Setup, Slowdown, simulate
+from unskew.simulation.dataplane import _kernel_run
 from unskew.simulation.fluid import Fluid
 from unskew.simulation.start import alias_tables
 
@@ -115,6 +116,14 @@ def test_a_fault_does_not_stay_unseen(damage, message):
         if "add up" not in message and "waiting" not in message:
             c._advance(0.2)
         c.checks.all()
+
+
+def test_a_connection_with_room_beside_a_waiting_partition_is_found():
+    c = damaged(lambda d: d.queue_length.__setitem__((1, 0), d.queue_length[1, 0] - 1))
+    assert c.data.turn_first[0, 1] >= 0
+    _kernel_run(c.data, c.costs, c.noise, False, c.ticks, c.ticks)
+    with pytest.raises(SimulationError, match="left waiting"):
+        c.checks.flow()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ BROKEN = {
     1: "a tuple was lost, doubled or overtaken",
     2: "a tuple was processed where its partition's state is not",
     3: "tuples of a partition do not add up",
-    4: "an open partition was left waiting although its connection had room",
+    4: "an open partition was left waiting without need",
     5: "a partition is on a connection after the last ACK",
     6: "a partition has no site, or a site that its producers do not know",
 }
@@ -28,8 +28,9 @@ class Checks:
     """Raises `SimulationError` if anything is lost, overtaken, owned twice, or held back without need.
 
     Every tuple carries a number per producer and partition, and the consumer that takes it checks that it is the next
-    one and that the partition's state is there: nothing lost, nothing doubled, order kept, single owner. `all` counts
-    every tuple of every partition, wherever it is, and looks for open partitions that wait without need.
+    one and that the partition's state is there: nothing lost, nothing doubled, order kept, single owner. After its
+    last tick, a run of the kernel finds no partition whose turn it is beside a connection with room. `all` counts every
+    tuple of every partition, wherever it is, and looks for open partitions that are not in line.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -89,7 +89,7 @@ class DataPlane(NamedTuple):
 @uncounted
 def _kernel_run(d: DataPlane, costs: Costs, noise: np.random.Generator, river: bool, start: int, stop: int) -> int:
     """Run ticks `start` to `stop`; return where it ended: earlier if a site needs attention or an invariant broke."""
-    sites = len(d.capacity)
+    sites, end = len(d.capacity), stop
     for tick in range(start, stop):
         now = tick * costs.tick
         attention = False
@@ -103,8 +103,13 @@ def _kernel_run(d: DataPlane, costs: Costs, noise: np.random.Generator, river: b
             else:
                 _produce(d, costs, site)
         if attention or d.violation[0] != 0:
-            return tick + 1
-    return stop
+            end = tick + 1
+            break
+    for i in range(sites):
+        for j in range(sites):
+            if d.turn_first[i, j] != NONE and d.queue_length[j, i] < d.queue_partition.shape[2]:
+                _report(d, 4, i, d.turn_first[i, j], 0)
+    return end
 
 
 @uncounted

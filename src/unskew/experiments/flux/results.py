@@ -85,11 +85,6 @@ class Results:
         """Throughput of an undisturbed cluster."""
         return float(np.mean(self.each("6", "unperturbed")))
 
-    @property
-    def has_all(self) -> bool:
-        """Whether every figure was run."""
-        return {figure for figure, _ in self._runs} >= {"3", "6", "7", "8", "9", "memory", "mixed"}
-
 
 def span(values: Iterable[float], digits: int = 3) -> str:
     """Return the mean of some values, and their range.
