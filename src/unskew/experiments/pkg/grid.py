@@ -125,7 +125,7 @@ def _messages(scale: Scale, trial: Trial) -> int:
     most = scale.table_messages if trial.figure == "table 2" else scale.most_messages
     if trial.figure == "memory":
         return WHOLE_SIZE[trial.data]  # the number of counters is a claim in itself, and not proportional to anything
-    if trial.figure in ("5", "9", "beyond"):
+    if trial.figure in ("5", "beyond"):
         most = max(most, 1_000_000)
     return min(most, WHOLE_SIZE[trial.data])
 
