@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.splitters import reference
 
@@ -99,6 +99,7 @@ def test_heavy_keys_with_default_parameters_on_a_longer_stream():
 
 
 @pytest.mark.parametrize("name", sorted(NAMES - {"off-greedy"}))
+@settings(max_examples=50)
 @given(streams, starts, st.lists(st.integers(0, 200), max_size=3))
 def test_a_stream_cut_into_calls_is_routed_as_the_whole(name, hashes, loads, cuts):
     small = {"threshold": 0.1, "refresh_tuples": 30} if name in ("d-choices", "w-choices") else {}

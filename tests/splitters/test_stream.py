@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.splitters import reference
 
@@ -44,6 +44,7 @@ def test_estimates_are_what_their_definitions_say(stream, workers, estimate, pro
 
 @pytest.mark.parametrize("name", sorted(SPLITTERS))
 @pytest.mark.parametrize("estimate", ["global", "local", "probed"])
+@settings(max_examples=25)
 @given(stream=streams, workers=st.integers(1, 7))
 def test_local_imbalances_bound_the_imbalance_of_all(name, estimate, stream, workers):
     scheme = splitter(name)

@@ -32,15 +32,12 @@ def split(
     distinct: Annotated[bool, typer.Option("--distinct", help="Candidates of a key are all different.")] = False,
     estimate: Annotated[
         str | None,
-        typer.Option(
-            help="What sources know of the loads: global, local or probed.  [default: local where it can be]",
-            show_default=False,
-        ),
+        typer.Option(help="What sources know of the loads: global, local or probed; if not given, local if it can be."),
     ] = None,
     probe_tuples: Annotated[int, typer.Option(help="Tuples between two probes, for --estimate probed.")] = 10_000,
     feed: Annotated[str, typer.Option(help="How tuples reach the sources: round-robin or hash.")] = "round-robin",
     seed: Annotated[int, typer.Option(help="Chooses one of many families of hash functions.")] = 0,
-    column: Annotated[str | None, typer.Option(help="Key column of the Parquet file.  [default: key]")] = None,
+    column: Annotated[str | None, typer.Option(help="Key column of the Parquet file; if not given, key.")] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the schemes.")] = False,
     json_output: Json = False,
 ) -> None:
