@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import unskew
 from unskew.errors import ArgumentError, CheckpointError, ColumnError, KeyTypeError
 from unskew.spark.labels import channel_labels
+from unskew.spark.writer import BYTES_PER_BATCH
 
 pytestmark = pytest.mark.spark
 
@@ -172,6 +174,54 @@ def test_sinks_by_name_and_sinks_that_read_oddly(spark, tmp_path: Path) -> None:
     assert seen[0] == seen[2] == 1
 
 
+@pytest.mark.slow
+def test_a_million_keys_in_one_batch_then_channels_with_nothing_to_do(spark, tmp_path: Path) -> None:
+    """Nested columns travel along; most channels are idle for many batches and hold what they held."""
+    many = 1_000_000
+    nested = pa.StructArray.from_arrays([pa.array([[1, 2]] * 3), pa.array(["x", None, "z"])], ["list", "text"])
+    first = pa.table({"key": np.arange(many), "extra": pa.nulls(many, nested.type)})
+    few = pa.table({"key": pa.array([7, 7, 8]), "extra": nested})
+    write_batches(tmp_path / "data", [first, *[few] * 6, pa.table({"key": pa.array([999_999]), "extra": nested[:1]})])
+    events = stream(spark, tmp_path / "data", "key long, extra struct<list: array<long>, text: string>")
+    sink = Collect()
+    query = run(unskew.balance(events, "key", channels=4).aggregate(n="count"), sink, tmp_path / "checkpoint")
+    assert len(sink.batches[0]) == many
+    assert sink.batches[7] == [(999_999, 2)]
+    assert dict(sink.batches[6]) == {7: 13, 8: 7}
+    assert sum(query.loads.column("state_rows").to_pylist()) == many
+
+
+def test_channels_come_and_go(spark, tmp_path: Path) -> None:
+    """From one to four channels and back to two while the query runs; counts stay Spark's."""
+    keys = [np.random.default_rng(i).zipf(1.3, 3000) % 300 for i in range(10)]
+    write_batches(tmp_path / "data", [pa.table({"key": k}) for k in keys])
+    events = stream(spark, tmp_path / "data", "key long")
+    balanced = unskew.balance(events, "key", channels=1, max_channels=4)
+    used, totals = [], {}
+
+    def write(rows, batch_id: int) -> None:
+        totals.update({row.key: row.n for row in rows.collect()})
+        while not queries:
+            time.sleep(0.01)
+        used.append(queries[0].routing_table.channels)
+        if batch_id in wishes:
+            queries[0].resize(wishes[batch_id])
+
+    wishes, queries = {0: 4, 4: 2}, []
+    writer = balanced.aggregate(n="count").writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    queries.append(writer.foreachBatch(write).trigger(availableNow=True).start())
+    queries[0].awaitTermination()
+    assert totals == Counter(np.concatenate(keys).tolist())
+    assert used[0] == 1
+    assert max(used) == 4
+    assert used[-1] == 2
+    assert not spark._jsparkSession.sessionState().conf().settings().containsKey(BYTES_PER_BATCH), (
+        "settings are put back"
+    )
+    with pytest.raises(ArgumentError, match="1 to 4 channels, got 5"):
+        queries[0].resize(5)
+
+
 def test_the_example_gives_what_spark_gives(spark, tmp_path: Path) -> None:
     """Read from the file, as a user would run it; one line differs."""
     example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "one_line.py"))
@@ -230,6 +280,12 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
             lambda: unskew.balance(events, "key").aggregate(n="count").writeStream.trigger(continuous="1 second"),
             ArgumentError,
             "micro-batches",
+        ),
+        (lambda: unskew.balance(events, "key", channels=4, max_channels=2), ArgumentError, "4 channels already"),
+        (
+            lambda: unskew.balance(events, "key", channels="auto").aggregate(n="count").writeStream.start("x"),
+            ArgumentError,
+            "needs an interval to keep to",
         ),
         (lambda: unskew.balance(events, "key", interval="soon"), ArgumentError, "not a time, got 'soon'"),
         (lambda: unskew.balance(events, "key", interval=0), ArgumentError, "at least one batch, got 0"),

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from unskew.spark.stage import Stage
 
 
+# Spark would ask for the size of an Arrow batch at every row; with nested columns that takes longer the more rows there
+# are. The number of rows in a batch stays limited, by spark.sql.execution.arrow.maxRecordsPerBatch.
+BYTES_PER_BATCH, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
+
 TIME_MODES = {"none": "None", "processing": "ProcessingTime", "event": "EventTime"}
 
 
@@ -180,7 +184,11 @@ class BalancedWriter:
             "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
             **REQUIRED,
         }
-        before = {name: conf.get(name, None) for name in wanted}
+        session: Any = self._stage.events.sparkSession._jsparkSession
+        chosen = session.sessionState().conf().settings()
+        if not chosen.containsKey(BYTES_PER_BATCH):
+            wanted[BYTES_PER_BATCH] = NO_LIMIT
+        before = {name: conf.get(name) if chosen.containsKey(name) else None for name in wanted}
         for name, value in wanted.items():
             conf.set(name, value)
         try:

@@ -41,7 +41,11 @@ class Schedule:
 
 
 def write_data(home: Path, seed: int, batches: int, rows: int = 3000) -> Counter:
-    """Write one file per batch, with a few row groups so that it is read in partitions; return the truth."""
+    """Write one file per batch; return the truth.
+
+    Each file is a source of its own, within which order is checked: when a driver dies between two logs of Spark's,
+    the next batch has two files, which Spark reads in any order.
+    """
     rng = np.random.default_rng(seed)
     truth: Counter = Counter()
     (home / "data").mkdir(parents=True)
@@ -49,7 +53,7 @@ def write_data(home: Path, seed: int, batches: int, rows: int = 3000) -> Counter
         keys = [None if k == 7 else f"k{k}" for k in rng.zipf(1.3, rows) % 400]
         truth.update(keys)
         sequence = np.arange(rows) + batch * rows
-        table = pa.table({"key": pa.array(keys, pa.string()), "source": np.zeros(rows, np.int64), "sequence": sequence})
+        table = pa.table({"key": pa.array(keys, pa.string()), "source": np.full(rows, batch), "sequence": sequence})
         path = home / "data" / f"{batch:03d}.parquet"
         pq.write_table(table, path)
         os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))  # Spark reads the oldest first
