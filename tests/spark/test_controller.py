@@ -139,6 +139,20 @@ def test_an_interval_of_time_is_waited_for_and_survives_a_restart() -> None:
     assert planned == [True, False, True, False, True]
 
 
+def test_a_key_beyond_the_tolerance_gets_a_channel_for_itself() -> None:
+    """One key has 60 % of the load of four channels: nobody shares its channel, and the others are even."""
+    costs = [60.0, 8.0, 8.0, 8.0, 6.0, 5.0, 5.0]
+    statistics = Statistics.of_keys(list(range(7)), costs)
+    table = RoutingTable.initial(CHANNELS, SLOTS).with_explicit(list(range(7)), [0, 0, 0, 1, 1, 2, 3])
+    controller = Controller(planner("mixed", tolerance=0.08))
+    decision, plan = controller.next_decision(Decision(0, table), {0: ChannelReport(0, statistics)}, pytest.fail)
+    assert decision.target is not None
+    assert plan is not None
+    owners = decision.target.lookup(list(range(7)))
+    assert (owners[1:] != owners[0]).all()
+    assert plan.imbalance_after == pytest.approx(60 / 25 - 1)
+
+
 def test_flux_sees_who_waited_for_whom() -> None:
     table = RoutingTable.initial(2, SLOTS)
     busy = {0: 8.0, 1: 2.0}

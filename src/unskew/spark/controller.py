@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from unskew.load.channels import ChannelUse
-from unskew.load.statistics import Statistics, combine
+from unskew.load.statistics import Statistics, add_up, combine
 from unskew.planners.base import Planner
 from unskew.planners.report import Report
 from unskew.routing.moves import Moves
@@ -104,7 +105,8 @@ class Controller:
     def _plan(self, decision: Decision, statistics: Statistics) -> tuple[Decision, Report | None]:
         if statistics.total_cost <= 0:
             return decision, None
-        plan = self.planner.plan(statistics, decision.table, memory=decision.memory)
+        planner = within_reach(self.planner, statistics, decision.table)
+        plan = planner.plan(statistics, decision.table, memory=decision.memory)
         decision = replace(decision, batches_since_plan=0, memory=plan.memory)
         gain = plan.report.imbalance_before - plan.report.imbalance_after
         if not len(plan.moves) or gain < self.min_gain:
@@ -130,6 +132,32 @@ class Controller:
         chosen = np.zeros(len(size), bool)
         chosen[order[fits]] = True
         return moves.only(chosen[: len(moves.slots)], chosen[len(moves.slots) :])
+
+
+def within_reach(planner: Planner, statistics: Statistics, table: RoutingTable) -> Planner:
+    """Return the planner with a tolerance that one owner per key can keep to.
+
+    Where a key alone exceeds what a channel may have, no assignment is within the tolerance, and Fang's algorithms put
+    the key on top of what some channel has, as their last resort. The best there is gives it a channel of its own,
+    with what must stay there; others may then have as much.
+
+    Examples
+    --------
+    >>> from unskew.planners import planner
+    >>> loads = Statistics.of_keys([1, 2, 3, 4], [50.0, 10.0, 10.0, 10.0])
+    >>> within_reach(planner("mixed"), loads, RoutingTable.initial(4, 16)).tolerance
+    1.5
+    """
+    rest = np.zeros(table.channels)
+    if len(statistics.slot_cost) == len(table.slots):
+        rest = add_up(statistics.slot_cost, table.slots, table.channels)
+    heaviest = statistics.cost.max(initial=0.0) + rest.min()
+    reachable = float(heaviest / (statistics.total_cost / table.channels)) - 1.0
+    given: Any = planner
+    if reachable <= planner.tolerance or not is_dataclass(given):
+        return planner
+    changed: Planner = replace(given, tolerance=reachable)
+    return changed
 
 
 def _use(reports: Mapping[int, ChannelReport], channels: int) -> ChannelUse | None:
