@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -153,10 +153,10 @@ def within_reach(planner: Planner, statistics: Statistics, table: RoutingTable) 
         rest = add_up(statistics.slot_cost, table.slots, table.channels)
     heaviest = statistics.cost.max(initial=0.0) + rest.min()
     reachable = float(heaviest / (statistics.total_cost / table.channels)) - 1.0
-    given: Any = planner
-    if reachable <= planner.tolerance or not is_dataclass(given):
+    if reachable <= planner.tolerance:
         return planner
-    changed: Planner = replace(given, tolerance=reachable)
+    changed = copy.copy(planner)
+    object.__setattr__(changed, "tolerance", reachable)  # planners are frozen
     return changed
 
 
