@@ -164,7 +164,8 @@ def test_flux_sees_who_waited_for_whom() -> None:
         )
         for c in (0, 1)
     }
-    decision, _ = Controller(planner("flux-load"), min_gain=0.0).next_decision(Decision(0, table), reports, pytest.fail)
+    controller = Controller(planner("flux-load"), min_gain=0.9)
+    decision, _ = controller.next_decision(Decision(0, table), reports, pytest.fail)
     assert decision.extract.slot_sources.tolist() == [0]
     assert decision.extract.slot_targets.tolist() == [1]
 

@@ -42,7 +42,8 @@ class Controller:
     max_move_bytes
         State that may move in one batch; a larger migration spreads over several, largest gain per byte first.
     min_gain
-        A plan is carried out only if it makes the fullest channel lighter by this share of the mean.
+        A plan is carried out only if it makes the fullest channel lighter by this share of the mean; planners that
+        do not go by the measured cost decide by themselves.
     """
 
     planner: Planner
@@ -109,7 +110,7 @@ class Controller:
         plan = planner.plan(statistics, decision.table, memory=decision.memory)
         decision = replace(decision, batches_since_plan=0, memory=plan.memory)
         gain = plan.report.imbalance_before - plan.report.imbalance_after
-        if not len(plan.moves) or gain < self.min_gain:
+        if not len(plan.moves) or (planner.for_balance and gain < self.min_gain):
             return decision, plan.report
         extract = self._portion(plan.moves, statistics, len(plan.table.slots))
         return replace(decision, target=plan.table, extract=extract), plan.report

@@ -6,6 +6,7 @@ import dataclasses
 import time
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class FluxPlanner(Planner):
     shortest_collection
         Intervals that a round adds up at least.
     """
+
+    for_balance: ClassVar[bool] = False
 
     tolerance: float = 0.08
     imbalance_ratio: float = 1.2
