@@ -71,7 +71,7 @@ class Planner(ABC):
     name: ClassVar[str] = "unnamed"
     summary: ClassVar[str] = ""
     for_balance: ClassVar[bool] = True
-    """Whether a plan is worth its moves only if it evens out the measured cost; not so where memory or idle time count."""
+    """Whether a plan is worth its moves only if it evens out the measured cost; false where memory or waiting count."""
 
     tolerance: float
     """Overload allowed over the mean, max/mean - 1."""
