@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.workloads.base import Seeded, keys_option
-from unskew.workloads.discrete import DiscreteTable
+from unskew.workloads.base import keys_option
+from unskew.workloads.drifting_names import DriftingNames
 from unskew.workloads.power_law import power_law
-from unskew.workloads.span import DRIFT, KEYS, Span, uniforms
+from unskew.workloads.span import DRIFT, uniforms
 
 
 @dataclass(frozen=True, kw_only=True)
-class Social(Seeded, name="social"):
+class Social(DriftingNames, name="social"):
     """Words of a microblog: 180,000 of them by Zipf's law, each slowly gaining and losing popularity.
 
     The logarithm of a word's weight swings as a sine with a phase and a period of its own. An interval is a day;
@@ -46,36 +45,18 @@ class Social(Seeded, name="social"):
     Fang et al., section V.A.
     """
 
+    prefix: ClassVar[str] = "word-"
+    digits: ClassVar[int] = 6
+
     exponent: float = 0.85
     key_count: int = keys_option(180_000)
     swing: float = 0.5
     period_intervals: float = 10.0
-    interval_seconds: float = 86_400.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("exponent", self.exponent, 0 <= self.exponent < 100, "0 or more")
-        self.check("keys", self.key_count, 0 < self.key_count <= 10**6, "in 1 .. 1,000,000")
         self.check("swing", self.swing, self.swing >= 0, "0 or more")
         self.check("period_intervals", self.period_intervals, self.period_intervals > 0, "above 0")
-
-    @property
-    def domain(self) -> int:
-        """The number of words."""
-        return self.key_count
-
-    @property
-    def key_type(self) -> pa.DataType:
-        """Words are strings."""
-        return pa.string()
-
-    def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return made-up words."""
-        return numbered("word-", self.key_count, digits=6).take(pa.array(ids))
-
-    def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return word ids."""
-        return _table(self, span.interval).quantile(span.uniforms(self.seed, KEYS))
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64]:
         """Return the law of one interval."""
@@ -85,14 +66,3 @@ class Social(Seeded, name="social"):
         weights = power_law(self.exponent, self.key_count).weights(0, self.key_count) * popularity
         law: NDArray[np.float64] = weights / weights.sum()
         return law
-
-
-@lru_cache(maxsize=4)
-def _table(social: Social, interval: int) -> DiscreteTable:
-    return DiscreteTable(social.probabilities(interval))
-
-
-@lru_cache(maxsize=4)
-def numbered(prefix: str, count: int, digits: int) -> pa.Array:
-    """Return `count` names such as ``word-000042``."""
-    return pa.array([f"{prefix}{number:0{digits}d}" for number in range(count)])

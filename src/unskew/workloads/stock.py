@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.workloads.base import Seeded, keys_option
-from unskew.workloads.discrete import DiscreteTable
+from unskew.workloads.base import keys_option
+from unskew.workloads.drifting_names import DriftingNames
 from unskew.workloads.power_law import power_law
-from unskew.workloads.social import numbered
-from unskew.workloads.span import DRIFT, KEYS, Span, uniforms
+from unskew.workloads.span import DRIFT, uniforms
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stock(Seeded, name="stock"):
+class Stock(DriftingNames, name="stock"):
     """Stock transactions: 1,036 ids by Zipf's law, a few of which burst at once and calm down as fast.
 
     Every interval some ids start a burst: from one interval to the next they gain up to `burst_share` of the
@@ -49,38 +47,20 @@ class Stock(Seeded, name="stock"):
     Fang et al., section V.A.
     """
 
+    prefix: ClassVar[str] = "stock-"
+    digits: ClassVar[int] = 4
+
     exponent: float = 0.6
     key_count: int = keys_option(1_036)
     bursts: int = 3
     burst_share: float = 0.05
     lasts_intervals: int = 2
-    interval_seconds: float = 86_400.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("exponent", self.exponent, 0 <= self.exponent < 100, "0 or more")
-        self.check("keys", self.key_count, 0 < self.key_count <= 10**6, "in 1 .. 1,000,000")
         self.check("bursts", self.bursts, self.bursts >= 0, "0 or more")
         self.check("burst_share", self.burst_share, self.burst_share >= 0, "0 or more")
         self.check("lasts_intervals", self.lasts_intervals, self.lasts_intervals > 0, "above 0")
-
-    @property
-    def domain(self) -> int:
-        """The number of ids."""
-        return self.key_count
-
-    @property
-    def key_type(self) -> pa.DataType:
-        """Ids are strings."""
-        return pa.string()
-
-    def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return made-up ticker symbols."""
-        return numbered("stock-", self.key_count, digits=4).take(pa.array(ids))
-
-    def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return ids."""
-        return _table(self, span.interval).quantile(span.uniforms(self.seed, KEYS))
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64]:
         """Return the calm law plus the bursts that are on."""
@@ -92,8 +72,3 @@ class Stock(Seeded, name="stock"):
             np.add.at(weights, (which * self.key_count).astype(np.int64)[on], added[on])
         law: NDArray[np.float64] = weights / weights.sum()
         return law
-
-
-@lru_cache(maxsize=4)
-def _table(stock: Stock, interval: int) -> DiscreteTable:
-    return DiscreteTable(stock.probabilities(interval))
