@@ -3,7 +3,7 @@
     python examples/one_line.py            # balanced by unskew
     python examples/one_line.py --native   # Spark alone
 
-Both print the same total per user at the end. The stream is skewed and drifts: a few users make up most of the rows.
+Both print the same totals at the end. The stream is skewed: a few users make up most of the rows.
 """
 
 import argparse

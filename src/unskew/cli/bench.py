@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from unskew.cli.output import Json, console, errors, print_json
+from unskew.cli.output import Json, console, errors, print_json, print_list
 from unskew.errors import ArgumentError
 
 
@@ -30,7 +30,7 @@ def bench(
     from unskew.bench import benchmarks, report
 
     if listing:
-        _print_list({each: benchmarks[each].summary for each in benchmarks}, json_output)
+        print_list([{"name": each, "summary": benchmarks[each].summary} for each in benchmarks], json_output)
         return
     if name is None:
         raise ArgumentError("which benchmark", hint="name one, or see them with unskew bench --list")
@@ -44,16 +44,6 @@ def bench(
         print_json(result)
     else:
         console.print(_table(result))
-
-
-def _print_list(summaries: dict[str, str], json_output: bool) -> None:
-    if json_output:
-        print_json([{"name": name, "summary": summary} for name, summary in summaries.items()])
-        return
-    table = Table.grid(padding=(0, 2))
-    for name, summary in summaries.items():
-        table.add_row(f"[cyan]{name}[/]", summary)
-    console.print(table if summaries else "no benchmarks are installed")
 
 
 def _table(result: dict[str, Any]) -> Table:

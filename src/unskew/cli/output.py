@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -106,3 +106,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | int | str) or value is None:
         return value
     return str(value)
+
+
+def print_list(entries: Sequence[Mapping[str, Any]], json_output: bool) -> None:
+    """Print what there is to choose from: each entry's ``name`` and ``summary``; as JSON, all it has."""
+    if json_output:
+        print_json(entries)
+        return
+    table = Table.grid(padding=(0, 2))
+    for entry in entries:
+        table.add_row(f"[cyan]{entry['name']}[/]", entry["summary"])
+    console.print(table)

@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from unskew.cli.output import Json, console, print_json
+from unskew.cli.output import Json, console, print_json, print_list
 from unskew.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def paper(
     from unskew.experiments.base import EXPERIMENTS
 
     if listing:
-        _print_list({each: EXPERIMENTS[each].summary for each in EXPERIMENTS}, json_output)
+        print_list([{"name": each, "summary": EXPERIMENTS[each].summary} for each in EXPERIMENTS], json_output)
         return
     if name is None:
         raise ArgumentError("which paper", hint="name one, or see them with unskew paper --list")
@@ -58,16 +58,6 @@ def paper(
     console.print(_table(claims))
     counted: Counter[str] = Counter(claim.verdict for claim in claims)
     console.print(", ".join(f"{counted[verdict]} {verdict}" for verdict in COLOURS) + f"; files in {folder}")
-
-
-def _print_list(summaries: dict[str, str], json_output: bool) -> None:
-    if json_output:
-        print_json([{"name": name, "summary": summary} for name, summary in summaries.items()])
-        return
-    table = Table.grid(padding=(0, 2))
-    for name, summary in summaries.items():
-        table.add_row(f"[cyan]{name}[/]", summary)
-    console.print(table)
 
 
 def _table(claims: Sequence[Claim]) -> Table:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from unskew.cli.output import Json, bars, console, print_json
+from unskew.cli.output import Json, bars, console, print_json, print_list
 from unskew.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -77,18 +77,13 @@ def planners(json_output: Json = False) -> None:
 
     from unskew.planners import PLANNERS
 
-    if json_output:
-        print_json(
-            [
-                {"name": name, "summary": cls.summary, "parameters": list(inspect.signature(cls).parameters)}
-                for name, cls in PLANNERS.items()
-            ]
-        )
-        return
-    table = Table.grid(padding=(0, 2))
-    for name, cls in PLANNERS.items():
-        table.add_row(f"[cyan]{name}[/]", cls.summary)
-    console.print(table)
+    print_list(
+        [
+            {"name": name, "summary": cls.summary, "parameters": list(inspect.signature(cls).parameters)}
+            for name, cls in PLANNERS.items()
+        ],
+        json_output,
+    )
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from unskew.cli.output import Json, bars, console, print_json
+from unskew.cli.output import Json, bars, console, print_json, print_list
 from unskew.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:
@@ -173,18 +173,13 @@ def _print_list(json_output: bool) -> None:
 
     from unskew.splitters import SPLITTERS
 
-    if json_output:
-        print_json(
-            [
-                {"name": name, "summary": cls.summary, "parameters": list(inspect.signature(cls).parameters)}
-                for name, cls in SPLITTERS.items()
-            ]
-        )
-        return
-    table = Table.grid(padding=(0, 2))
-    for name, cls in SPLITTERS.items():
-        table.add_row(f"[cyan]{name}[/]", cls.summary)
-    console.print(table)
+    print_list(
+        [
+            {"name": name, "summary": cls.summary, "parameters": list(inspect.signature(cls).parameters)}
+            for name, cls in SPLITTERS.items()
+        ],
+        json_output,
+    )
 
 
 def _show(figures: dict[str, Any], chosen: Splitter) -> None:
