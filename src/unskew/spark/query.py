@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.streaming.listener import StreamingQueryListener, StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from unskew.errors import ArgumentError
 from unskew.planners.report import Report
 from unskew.routing.moves import Move
 from unskew.routing.table import RoutingTable
+from unskew.spark.figures import BatchFigures
+from unskew.spark.progress import QueryListener, with_figures
+from unskew.spark.prometheus import prometheus_text, serve
 from unskew.spark.runtime import Runtime
 
 
 class BalancedQuery:
     """Behaves like the `StreamingQuery` it wraps; also tells the routing table, the loads and the moves.
 
-    Everything not listed here (``awaitTermination``, ``stop``, ``recentProgress``, ``status``, ...) is Spark's own.
+    Everything not listed here (``awaitTermination``, ``stop``, ``status``, ...) is Spark's own.
     """
 
     def __init__(self, query: StreamingQuery, runtime: Runtime, max_channels: int) -> None:
@@ -67,3 +72,38 @@ class BalancedQuery:
     def plans(self) -> list[tuple[int, Report]]:
         """The last plans, each with the batch after which it was made."""
         return self._runtime.plans
+
+    @property
+    def figures(self) -> list[BatchFigures]:
+        """The last batches since this start, each in figures."""
+        return self._runtime.figures
+
+    @property
+    def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802
+        """Spark's records of the last batches, each with a section ``"unskew"``: `BatchFigures` as a dictionary."""
+        return [with_figures(progress, self._figures_of) for progress in self._query.recentProgress]
+
+    @property
+    def lastProgress(self) -> StreamingQueryProgress | None:  # noqa: N802
+        """The last one of `recentProgress`."""
+        progress = self._query.lastProgress
+        return None if progress is None else with_figures(progress, self._figures_of)
+
+    def add_listener(self, listener: StreamingQueryListener) -> None:
+        """Tell one of Spark's listeners the events of this query alone, the progress with its section ``"unskew"``."""
+        own = QueryListener(listener, self._query.runId, self._figures_of)
+        self._runtime.streams.addListener(own)
+
+    def prometheus(self) -> str:
+        """Return the figures of the last batch, and counts since this start, in Prometheus' text format."""
+        figures = self.figures
+        return prometheus_text(
+            self._query.name or str(self._query.id), figures[-1] if figures else None, self._runtime.totals
+        )
+
+    def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> ThreadingHTTPServer:
+        """Answer ``http://host:port/metrics`` with `prometheus` until its ``shutdown()``; port 0 takes a free one."""
+        return serve(self.prometheus, port, host)
+
+    def _figures_of(self, batch_id: int) -> BatchFigures | None:
+        return next((each for each in reversed(self.figures) if each.batch_id == batch_id), None)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQueryManager
 from pyspark.sql.types import StructType
 
 from unskew.errors import CheckpointError
@@ -17,7 +18,9 @@ from unskew.routing.moves import Moves
 from unskew.spark.control_log import ControlLog
 from unskew.spark.controller import Controller
 from unskew.spark.decision import Decision
+from unskew.spark.figures import BatchFigures
 from unskew.spark.output import materialised
+from unskew.spark.prometheus import Totals
 from unskew.spark.reports import ChannelReport
 from unskew.spark.scaling import Scaling
 from unskew.spark.sinks import Sink
@@ -51,6 +54,8 @@ class Runtime:
         self._reports: Mapping[int, ChannelReport] = {}
         self._plans: deque[tuple[int, Report]] = deque(maxlen=HISTORY)
         self._moves: deque[tuple[int, Moves]] = deque(maxlen=HISTORY)
+        self._figures: deque[BatchFigures] = deque(maxlen=HISTORY)
+        self.totals = Totals()
         self._channels: int | None = None
         self.decision = first
 
@@ -97,8 +102,11 @@ class Runtime:
         self._log.forget_before(batch_id)
         self.announce(decision)
         self.withdraw(batch_id - 1)
+        figures = BatchFigures.of(last, reports, plan)
         with self._lock:
             self.decision, self._reports = decision, reports
+            self._figures.append(figures)
+            self.totals.add(figures)
             if decision.target is not None and decision.target.channels == self._channels:
                 self._channels = None
             if plan is not None:
@@ -131,3 +139,14 @@ class Runtime:
         """The last moves, each with the batch at whose end the state leaves."""
         with self._lock:
             return list(self._moves)
+
+    @property
+    def figures(self) -> list[BatchFigures]:
+        """The last batches in figures."""
+        with self._lock:
+            return list(self._figures)
+
+    @property
+    def streams(self) -> StreamingQueryManager:
+        """Where Spark's listeners are added."""
+        return self._spark.streams
