@@ -16,7 +16,7 @@ import copy
 import difflib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,13 @@ from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.groups import Groups
 from unskew.operators.state import KeyedState
 
+if TYPE_CHECKING:
+    from unskew.load.resources import ResourceFunction
+
 EVENT_TIME_METADATA = b"unskew.event_time"
 
 TimeMode = Literal["none", "processing", "event"]
+OutputMode = Literal["update", "append"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,15 @@ class Operator(ABC):
 
     mergeable: ClassVar[bool] = False
     """Whether several channels may hold partial state of one key (see `Mergeable`)."""
+
+    memory: ClassVar[str | ResourceFunction] = "linear"
+    """How a key's state grows with its share of the rows: ``"constant"``, ``"linear"``, ``"quadratic"`` or own."""
+
+    compute: ClassVar[str | ResourceFunction] = "linear"
+    """How the work on a key grows with its share of the rows; where cost is measured, measurement wins."""
+
+    output_mode: OutputMode = "update"
+    """What output rows mean: in ``"update"`` mode they replace earlier ones of the same `output_key`."""
 
     deadline: str | None = None
     """The int64 state column, in milliseconds, by which `KeyedState.due` finds keys whose time has come."""
@@ -117,6 +130,11 @@ class Operator(ABC):
         """What `update` and `expire` return."""
 
     @property
+    def output_key(self) -> tuple[str, ...]:
+        """The output columns by which a row replaces an earlier one; by default the key."""
+        return self.key
+
+    @property
     def combined_schema(self) -> pa.Schema:
         """The rows that `update` works on, the ones that `combine` makes."""
         return self.input_schema
@@ -144,6 +162,9 @@ class Mergeable(Operator):
     """
 
     mergeable: ClassVar[bool] = True
+
+    commutative: bool = True
+    """Whether states may be merged in any order; where not, in the order in which their rows came."""
 
     @abstractmethod
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
