@@ -4,6 +4,7 @@ from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator
 from unskew.operators.cache import CachePlace, LocalCache
 from unskew.operators.groups import Groups, group_rows
+from unskew.operators.history import History
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
 
@@ -13,6 +14,7 @@ __all__ = [
     "ChunkStore",
     "Clock",
     "Groups",
+    "History",
     "KeyedState",
     "LocalCache",
     "MemoryStore",
