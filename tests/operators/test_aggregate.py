@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from unskew.errors import ArgumentError, ColumnError, RangeError
 from unskew.operators import Aggregate, Clock, KeyedState, MemoryStore
 from unskew.operators.groups import group_rows
+from unskew.operators.partials import merge_partials, partial_states
 from unskew.testing import disturbed, run
 
 COLUMNS = {
@@ -154,17 +155,20 @@ def test_partial_states_of_split_keys_add_up() -> None:
     bound = operator.bind(rows.schema, ("user",))
     hashes = np.array([1, 2, 1, 1])
     (whole,) = run(operator, [rows], key="user").outputs
-    states = []
+    states, parts = [], []
     for part in (slice(0, 2), slice(2, 4)):
         state = KeyedState.open(MemoryStore(), bound.key_schema, bound.value_schema, slots=8)
         table = rows.slice(part.start, 2)
         combined, groups = bound.combine(table, group_rows(table, hashes[part], ["user"]))
         bound.update(state, groups, combined, Clock(0, 0))
         states.append(state)
-    held = pa.concat_tables([state.select([1, 2]) for state in states])
-    assert sorted(bound.merge_stored(held).to_pylist(), key=str) == whole.to_pylist()
+        parts.append(partial_states(state, groups, [1, 2]))
+    assert sorted(merge_partials(bound, parts).to_pylist(), key=str) == whole.to_pylist()
     bound.absorb(states[0], states[1].extract([1, 2]))
-    assert sorted(bound.merge_stored(states[0].select([1, 2])).to_pylist(), key=str) == whole.to_pylist()
+    untouched = groups.subset(np.zeros(len(groups), bool))
+    assert merge_partials(bound, [partial_states(states[0], untouched, [1, 2])]).num_rows == 0
+    groups, values = states[0].group_stored(states[0].select([1, 2]))
+    assert sorted(bound.finish(groups.keys, values).to_pylist(), key=str) == whole.to_pylist()
     assert states[1].rows == 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,6 +107,17 @@ class Statistics:
             np.where(known, np.append(self.cost, 0.0)[place], 0.0),
             np.where(known, np.append(self.state, 0.0)[place], 0.0),
         )
+
+    def without(self, hashes: NDArray[np.int64]) -> Statistics:
+        """Return the same without some keys, whose load then counts nowhere.
+
+        >>> Statistics.of_keys([3, 7], cost=[1.0, 5.0]).without(np.array([7])).total_cost
+        1.0
+        """
+        left = np.flatnonzero(~np.isin(self.hashes, hashes))
+        columns = {name: getattr(self, name)[left] for name in ("hashes", "tuples", "cost", "state")}
+        keys = None if self.keys is None else self.keys.take(pa.array(left))
+        return replace(self, keys=keys, distinct_keys=self.distinct_keys - len(self.hashes) + len(left), **columns)
 
     def by_slot(self, slots: int) -> tuple[Column, Column, Column]:
         """Return tuples, cost and state of each of `slots` slots; all 0 if these statistics list every key."""

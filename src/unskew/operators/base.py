@@ -205,18 +205,6 @@ class Mergeable(Operator):
         groups, values = state.group_stored(rows)
         state.put(groups, self._merged(state, groups, values))
 
-    def merge_stored(self, rows: pa.Table) -> pa.Table:
-        """Return output rows, one per key, from the partial states that several channels hold of split keys.
-
-        Parameters
-        ----------
-        rows
-            What `KeyedState.select` gave on each channel, one below the other, always in the same order of channels
-            (sums of floats depend on it).
-        """
-        groups, values = KeyedState.group_stored_rows(rows, self.key_schema, self.value_schema)
-        return self.finish(groups.keys, self.merge(values, groups))
-
     def _merged(self, state: KeyedState, groups: Groups, values: pa.Table) -> pa.Table:
         held, _ = state.get(groups)
         both = pa.concat_tables([held, values.cast(held.schema)])

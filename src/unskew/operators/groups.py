@@ -71,6 +71,19 @@ class Groups:
         """Return the same keys as the groups of a table that has one row per group, in group order."""
         return Groups(self.hashes, self.keys, np.arange(len(self)))
 
+    def apart(self, labels: NDArray[np.int32]) -> tuple[Groups, NDArray[np.int32]]:
+        """Return groups of rows that agree in their key and in their label, and the label of each.
+
+        >>> groups = Groups(np.array([5]), pa.table({"user": ["ada"]}), np.array([0, 0, 0]))
+        >>> apart, labels = groups.apart(np.array([2, 1, 2], np.int32))
+        >>> apart.keys["user"].to_pylist(), apart.group_of_row.tolist(), labels.tolist()
+        (['ada', 'ada'], [0, 1, 0], [2, 1])
+        """
+        codes = self.group_of_row * (1 + int(labels.max(initial=0))) + labels
+        group_of_row, first_row = _kernel_group(codes)
+        whole = self.group_of_row[first_row]
+        return Groups(self.hashes[whole], self.keys.take(pa.array(whole)), group_of_row), labels[first_row]
+
     def subset(self, where: NDArray[np.bool_]) -> Groups:
         """Return the groups for which `where` holds, without rows."""
         chosen = np.flatnonzero(where)

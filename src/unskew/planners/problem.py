@@ -119,7 +119,7 @@ class Problem:
             for column in (statistics.tuples, statistics.cost, statistics.state)
         )
         slot_tuples, slot_cost, slot_state = statistics.by_slot(len(after.slots))
-        whole = ~np.isin(hashes, np.fromiter(before.split, np.int64, len(before.split)))
+        whole = ~np.isin(hashes, before.split_keys)
         shares_after, shares_before = _split_shares(hashes[~whole], after), _split_shares(hashes[~whole], before)
         return cls(
             channels=after.channels,

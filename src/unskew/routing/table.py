@@ -85,6 +85,16 @@ class RoutingTable:
         """Return the channel that owns each key; for a split key, its first candidate."""
         return self._index.lookup(np.ascontiguousarray(hashes, np.int64), self.slots)
 
+    @property
+    def split_keys(self) -> Hashes:
+        """Keys that several channels share."""
+        return np.fromiter(self.split, np.int64, len(self.split))
+
+    @cached_property
+    def listed_keys(self) -> Hashes:
+        """Keys with an entry of their own, explicit or split; they do not travel with their slot."""
+        return np.append(self.explicit_hashes, self.split_keys)
+
     def with_slots(self, owners: ArrayLike) -> RoutingTable:
         """Return a table with other slot owners."""
         return replace(self, slots=np.asarray(owners, np.int32), version=self.version + 1)
@@ -183,10 +193,7 @@ class RoutingTable:
     @cached_property
     def _index(self) -> HashIndex:
         first = np.array([candidates[0] for candidates in self.split.values()], np.int32)
-        return HashIndex(
-            np.append(self.explicit_hashes, np.fromiter(self.split, np.int64, len(self.split))),
-            np.append(self.explicit_channels, first),
-        )
+        return HashIndex(self.listed_keys, np.append(self.explicit_channels, first))
 
     def _leaving(self, key_hash: int, other: RoutingTable) -> list[int]:
         return [c for c in self.candidates(key_hash) if c not in other.candidates(key_hash)]

@@ -54,6 +54,7 @@ def balance(
     tracked_keys: int | None = 2000,
     max_move_bytes: int = 64 << 20,
     min_gain: float = 0.02,
+    split: Literal["auto"] | None = None,
     slots: int = DEFAULT_SLOTS,
     cache_bytes: int = GIBIBYTE,
 ) -> BalancedStream:
@@ -87,6 +88,9 @@ def balance(
         State that may move in one batch.
     min_gain
         Plans are carried out only if they make the fullest channel lighter by this share of the mean.
+    split
+        ``"auto"``: keys that no channel can carry alone are shared by all channels, as long as they are so hot; for
+        operators that can merge partial states, such as aggregates.
     slots
         Slots of the routing table; fixed for the life of a checkpoint.
     cache_bytes
@@ -111,7 +115,9 @@ def balance(
     batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, milliseconds(interval))
     if batches < 1:
         raise ArgumentError("an interval has at least one batch", got=interval)
-    controller = Controller(chosen, batches, max_move_bytes, min_gain, pause_ms)
+    if split not in (None, "auto"):
+        raise ArgumentError("there is no such way to split keys", got=split, hint='"auto", or None')
+    controller = Controller(chosen, batches, max_move_bytes, min_gain, pause_ms, splitting=split == "auto")
     return BalancedStream(events, names, first, limit, elastic, slots, controller, tracked_keys, cache_bytes)
 
 
@@ -209,6 +215,12 @@ class BalancedStream:
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
         bound = operator.bind(_arrow_schema(self.events), self.key)
+        if self.controller.splitting and not (bound.mergeable and bound.time_mode == "none"):
+            raise ArgumentError(
+                "keys of this operator cannot be split: it cannot merge partial states, or works with timeouts",
+                got=operator,
+                hint="leave split= out; every key then has one owner",
+            )
         return Stage(
             events=self.events,
             operator=bound,

@@ -19,7 +19,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from unskew.load.statistics import add_up
-from unskew.operators import Clock, KeyedState, Operator
+from unskew.operators import Clock, KeyedState, Mergeable, Operator
+from unskew.operators.partials import partial_states
 from unskew.spark.cache import executor_cache
 from unskew.spark.decision import Decision
 from unskew.spark.files import read_entry
@@ -31,7 +32,7 @@ from unskew.spark.store import SparkStore
 from unskew.spark.task import current_decision
 
 OUTPUT_SCHEMA = "kind string, channel int, payload binary"
-ROWS, REPORT = "rows", "report"
+ROWS, PARTIALS, REPORT = "rows", "partials", "report"
 
 ROWS_PER_PAYLOAD = 1 << 18
 
@@ -113,10 +114,12 @@ class ChannelProcessor(StatefulProcessor):
             deadline=operator.deadline,
             cache=executor_cache(settings.cache_bytes).place(settings.query, channel),
         ) as state:
-            output, report = self._work(state, channel, rows, decision, clock)
+            output, partials, report = self._work(state, channel, rows, decision, clock)
             state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
         self._be_called_again(clock)
         payloads = [(ROWS, pack(output.slice(at, ROWS_PER_PAYLOAD))) for at in _parts(output.num_rows)]
+        if partials is not None:
+            payloads.append((PARTIALS, pack(partials)))
         payloads.append((REPORT, report.to_bytes()))
         kinds, blobs = zip(*payloads, strict=True)
         return pd.DataFrame({"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs})
@@ -149,21 +152,29 @@ class ChannelProcessor(StatefulProcessor):
 
     def _work(
         self, state: KeyedState, channel: int, table: pa.Table, decision: Decision, clock: Clock
-    ) -> tuple[pa.Table, ChannelReport]:
+    ) -> tuple[pa.Table, pa.Table | None, ChannelReport]:
         operator = self.settings.operator
         files = decision.install.get(channel, ())
         for file in files:
-            state.install(unpack(read_entry(file)).cast(state.row_schema))
+            moved = unpack(read_entry(file)).cast(state.row_schema)
+            if isinstance(operator, Mergeable):
+                operator.absorb(state, moved)  # a split key may be here in part
+            else:
+                state.install(moved)
         rows = table.select(operator.combined_schema.names)
         groups = state.group(rows, table.column(HASH_COLUMN).to_numpy())
         tuples = groups.counts.astype(np.float64)
         if operator.mergeable:
             tuples = add_up(table.column(COUNT_COLUMN).to_numpy(), groups.group_of_row, len(groups))
         started = time.perf_counter()
-        output = pa.concat_tables(
-            [operator.update(state, groups, rows, clock), operator.expire(state, clock)]
-        ).combine_chunks()
+        output = operator.update(state, groups, rows, clock)
+        timed_out = operator.expire(state, clock)
         seconds = time.perf_counter() - started
+        partials = None
+        shared = np.array([key for key, split in decision.table.split.items() if channel in split], np.int64)
+        if len(shared):  # of those, the output is made where all parts are together
+            output = output.filter(pa.array(~np.isin(groups.hashes, shared)))
+            partials = partial_states(state, groups, shared)
         cost = tuples if operator.seconds is None else operator.seconds
         statistics = channel_statistics(state, groups, tuples, cost, decision.table, self.settings.tracked_keys)
         report = ChannelReport(
@@ -178,7 +189,7 @@ class ChannelProcessor(StatefulProcessor):
             state_bytes=state.bytes,
             watermark_ms=clock.watermark_ms,
         )
-        return output, report
+        return pa.concat_tables([output, timed_out]).combine_chunks(), partials, report
 
 
 def _extract(state: KeyedState, channel: int, decision: Decision) -> dict[int, pa.Table]:

@@ -19,6 +19,7 @@ from unskew.routing.table import RoutingTable
 from unskew.spark.decision import Decision
 from unskew.spark.packing import pack
 from unskew.spark.reports import ChannelReport
+from unskew.splitters.hot_keys import hot_keys
 
 KeepState = Callable[[int, bytes], str]
 """Stores moved state for a channel durably and returns its file."""
@@ -44,6 +45,9 @@ class Controller:
     min_gain
         A plan is carried out only if it makes the fullest channel lighter by this share of the mean; planners that
         do not go by the measured cost decide by themselves.
+    splitting
+        Whether keys that no channel can carry alone are shared by all of them; for operators that can merge. Their
+        tuples fill up what whole keys leave free, so whole keys move only where they alone are too much.
     """
 
     planner: Planner
@@ -51,6 +55,7 @@ class Controller:
     max_move_bytes: int = 64 << 20
     min_gain: float = 0.02
     interval_ms: int = 0
+    splitting: bool = False
 
     def next_decision(
         self,
@@ -106,17 +111,37 @@ class Controller:
     def _plan(self, decision: Decision, statistics: Statistics) -> tuple[Decision, Report | None]:
         if statistics.total_cost <= 0:
             return decision, None
-        planner = within_reach(self.planner, statistics, decision.table)
-        plan = planner.plan(statistics, decision.table, memory=decision.memory)
-        decision = replace(decision, batches_since_plan=0, memory=plan.memory)
-        gain = plan.report.imbalance_before - plan.report.imbalance_after
-        if not len(plan.moves) or (planner.for_balance and gain < self.min_gain):
-            return decision, plan.report
-        extract = self._portion(plan.moves, statistics, len(plan.table.slots))
-        return replace(decision, target=plan.table, extract=extract), plan.report
+        table, settled = self._split(decision.table, statistics)
+        whole = statistics.without(settled.split_keys)
+        decision = replace(decision, table=table, batches_since_plan=0)
+        target, report = settled, None
+        if whole.total_cost > 0:
+            planner = within_reach(_filled_up(self.planner, whole, statistics), whole, settled)
+            plan = planner.plan(whole, settled, memory=decision.memory)
+            decision, report = replace(decision, memory=plan.memory), plan.report
+            gain = report.imbalance_before - report.imbalance_after
+            if len(plan.moves) and (not planner.for_balance or gain >= self.min_gain):
+                target = plan.table
+        moves = table.moves_to(target)
+        if not len(moves):
+            return decision, report
+        return replace(decision, target=target, extract=self._portion(moves, statistics, len(table.slots))), report
+
+    def _split(self, table: RoutingTable, statistics: Statistics) -> tuple[RoutingTable, RoutingTable]:
+        """Return the table with more keys split, which takes no move, and the one where cool keys are whole again."""
+        split = hot_keys(statistics, table, self.planner.tolerance) if self.splitting else {}
+        if split == table.split:
+            return table, table
+        cool = {key: channels for key, channels in table.split.items() if key not in split}
+        homes = [channels[0] for channels in cool.values()]
+        table = table.with_split({**split, **cool})
+        settled = table.with_split(split)
+        explicit = np.append(settled.explicit_hashes, np.array(list(cool), np.int64))
+        return table, settled.with_explicit(explicit, np.append(settled.explicit_channels, homes))
 
     def _resize(self, decision: Decision, statistics: Statistics, channels: int) -> tuple[Decision, Report]:
-        plan = self.planner.plan(statistics, decision.table, channels=channels, memory=decision.memory)
+        whole = statistics.without(decision.table.split_keys)
+        plan = self.planner.plan(whole, decision.table, channels=channels, memory=decision.memory)
         extract = self._portion(plan.moves, statistics, len(plan.table.slots))
         decision = replace(decision, batches_since_plan=0, memory=plan.memory, target=plan.table, extract=extract)
         return decision, plan.report
@@ -156,8 +181,19 @@ def within_reach(planner: Planner, statistics: Statistics, table: RoutingTable) 
     reachable = float(heaviest / (statistics.total_cost / table.channels)) - 1.0
     if reachable <= planner.tolerance:
         return planner
+    return _with_tolerance(planner, reachable)
+
+
+def _filled_up(planner: Planner, whole: Statistics, everything: Statistics) -> Planner:
+    """Return the planner with the tolerance that whole keys have where split keys fill up what they leave free."""
+    return _with_tolerance(planner, (1 + planner.tolerance) * everything.total_cost / whole.total_cost - 1)
+
+
+def _with_tolerance(planner: Planner, tolerance: float) -> Planner:
+    if tolerance == planner.tolerance:
+        return planner
     changed = copy.copy(planner)
-    object.__setattr__(changed, "tolerance", reachable)  # planners are frozen
+    object.__setattr__(changed, "tolerance", tolerance)  # planners are frozen
     return changed
 
 

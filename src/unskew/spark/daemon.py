@@ -27,9 +27,8 @@ def warm_up() -> None:
     """Send a few rows the way of all rows, so that what lies on that way is loaded; spare it garbage collection."""
     rows = pa.table({"key": ["a", "b", "a"], "value": [1.0, 2.0, 3.0]})
     operator = Aggregate(n="count", total="sum(value)").bind(rows.schema, ("key",))
-    routed = prepare(rows, operator)
+    routed, _ = prepare(rows, operator, RoutingTable.initial(2))
     hashes = routed.column(HASH_COLUMN).to_numpy()
-    RoutingTable.initial(2).lookup(hashes)
     with KeyedState.open(MemoryStore(), operator.key_schema, operator.value_schema, slots=16) as state:
         combined = routed.select(operator.combined_schema.names)
         operator.update(state, state.group(combined, hashes), combined, Clock(0, 0))

@@ -61,9 +61,8 @@ class Decision:
     @property
     def listed_keys(self) -> NDArray[np.int64]:
         """Keys that do not travel with their slot, because this table or the target has an entry for them."""
-        if self.target is None:
-            return self.table.explicit_hashes
-        return np.union1d(self.table.explicit_hashes, self.target.explicit_hashes)
+        tables = [self.table] if self.target is None else [self.table, self.target]
+        return np.unique(np.concatenate([table.listed_keys for table in tables]))
 
     @property
     def channels_called(self) -> int:

@@ -24,13 +24,13 @@ def channel_statistics(
     """Return the load of a batch: the heaviest keys one by one, the rest by slot.
 
     At most `tracked_keys` keys are listed (about 50 bytes each, and the key's text), those that cost most; keys with
-    an explicit entry are listed in any case. Two keys that share a hash are one entry.
+    an entry of their own are listed in any case. Two keys that share a hash are one entry.
     """
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     rows = add_up(tuples, entry, len(hashes))
     costs = add_up(cost, entry, len(hashes))
     held = add_up(state.sizes(groups), entry, len(hashes))
-    listed = np.isin(hashes, table.explicit_hashes)
+    listed = np.isin(hashes, table.listed_keys)
     if tracked_keys is None or len(hashes) <= tracked_keys:
         listed[:] = True
     else:

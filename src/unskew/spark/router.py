@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from unskew.hashing import xxhash64
 from unskew.operators import Operator, group_rows
+from unskew.routing.table import RoutingTable
 from unskew.spark.packing import pack
 from unskew.spark.task import current_decision, task_context
+from unskew.spark.tuple_routes import LeastLoaded, TupleRoute
 
 HASH_COLUMN = "__unskew_hash"
 COUNT_COLUMN = "__unskew_count"
@@ -61,10 +63,10 @@ class Router:
         source = task_context().partitionId()
         if source == 0:
             yield self._rows(range(called), source, -1, [None] * called)
+        tuple_route = LeastLoaded(table, source) if table.split else None
         for sequence, rows in enumerate(self._packs(batches)):
-            routed = prepare(rows, self.operator)
-            hashes = routed.column(HASH_COLUMN).to_numpy()
-            order, starts = _kernel_order_by_channel(table.lookup(hashes), table.channels)
+            routed, channels = prepare(rows, self.operator, table, tuple_route)
+            order, starts = _kernel_order_by_channel(channels, table.channels)
             sorted_rows = routed.take(pa.array(order))
             present = np.flatnonzero(np.diff(starts)).tolist()
             blobs = [pack(sorted_rows.slice(starts[c], starts[c + 1] - starts[c]).combine_chunks()) for c in present]
@@ -99,20 +101,33 @@ class Router:
         return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_ARROW)
 
 
-def prepare(rows: pa.Table, operator: Operator) -> pa.Table:
-    """Return rows with the hash of their key; where the operator can, one combined row per key and how many it was."""
-    key = list(operator.key)
+def prepare(
+    rows: pa.Table, operator: Operator, table: RoutingTable, tuple_route: TupleRoute | None = None
+) -> tuple[pa.Table, NDArray[np.int32]]:
+    """Return rows with the hash of their key, and the channel of each: the key's owner, or who `tuple_route` chooses.
+
+    Where the operator can, the rows of a key that go to the same channel are combined into one, with their number.
+    """
+    rows, hashes = with_hashes(rows, operator.key)
+    if not operator.mergeable:
+        return rows.append_column(HASH_COLUMN, pa.array(hashes)), table.lookup(hashes)
+    groups = group_rows(rows, hashes, operator.key)
+    if tuple_route is None:
+        channels = table.lookup(groups.hashes)
+    else:
+        groups, channels = groups.apart(tuple_route(hashes))
+    combined, _ = operator.combine(rows, groups)
+    combined = combined.append_column(HASH_COLUMN, pa.array(groups.hashes))
+    return combined.append_column(COUNT_COLUMN, pa.array(groups.counts)), channels
+
+
+def with_hashes(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Return rows whose key columns are as Spark's groupBy compares them, and the hashes of their keys."""
     for name in key:
         if pa.types.is_floating(rows.schema.field(name).type):
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, rows.schema.field(name), _normal_floats(rows.column(name)))
-    hashes = xxhash64([rows.column(name) for name in key], names=key)
-    if not operator.mergeable:
-        return rows.append_column(HASH_COLUMN, pa.array(hashes))
-    groups = group_rows(rows, hashes, key)
-    combined, _ = operator.combine(rows, groups)
-    combined = combined.append_column(HASH_COLUMN, pa.array(groups.hashes))
-    return combined.append_column(COUNT_COLUMN, pa.array(groups.counts))
+    return rows, xxhash64([rows.column(name) for name in key], names=list(key))
 
 
 def canonical_order(rows: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQueryManager
 from pyspark.sql.types import StructType
 
 from unskew.errors import CheckpointError
+from unskew.operators import Operator
 from unskew.planners.report import Report
 from unskew.routing.moves import Moves
 from unskew.spark.control_log import ControlLog
@@ -44,11 +45,12 @@ class Runtime:
         controller: Controller,
         sink: Sink,
         output_schema: StructType,
+        operator: Operator,
         first: Decision,
         scaling: Scaling | None = None,
     ) -> None:
         self._spark, self._name, self._log, self._controller = spark, name, log, controller
-        self._sink, self._output_schema, self._scaling = sink, output_schema, scaling
+        self._sink, self._output_schema, self._operator, self._scaling = sink, output_schema, operator, scaling
         self._lock = threading.Lock()
         self._output_bytes: int | None = None
         self._reports: Mapping[int, ChannelReport] = {}
@@ -77,7 +79,7 @@ class Runtime:
     def on_batch(self, output: DataFrame, batch_id: int) -> None:
         """Take in a batch's output; called by Spark."""
         started = time.monotonic()
-        with materialised(output, self._output_schema, self._output_bytes) as batch:
+        with materialised(output, self._output_schema, self._operator, self._output_bytes) as batch:
             self._sink(batch.rows, batch_id)
             self._output_bytes = batch.bytes
             self._decide(batch_id, {report.channel: report for report in batch.reports}, started)

@@ -107,7 +107,9 @@ class BalancedWriter:
         name = log.identify(stage.identity())
         sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), name, self._name)
         first = self._first_decision(log)
-        runtime = Runtime(spark, name, log, stage.controller, sink, stage.output_schema, first, self._scaling())
+        runtime = Runtime(
+            spark, name, log, stage.controller, sink, stage.output_schema, stage.operator, first, self._scaling()
+        )
         labels = channel_labels(stage.max_channels)
         settings = ChannelSettings(name, stage.operator, labels, stage.slots, stage.tracked_keys, stage.cache_bytes)
         routed = stage.events.mapInArrow(Router(name, stage.operator, labels, stage.shuffled), ROUTED_SCHEMA)

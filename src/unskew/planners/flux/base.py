@@ -96,7 +96,7 @@ def slot_problem(statistics: Statistics, table: RoutingTable, home: Channels, ch
     The load of tracked keys is added to their slots, that of split keys left out.
     """
     count = len(table.slots)
-    whole = ~np.isin(statistics.hashes, np.fromiter(table.split, np.int64, len(table.split)))
+    whole = ~np.isin(statistics.hashes, table.split_keys)
     slot = slot_of(statistics.hashes[whole], count)
     tracked = (statistics.tuples, statistics.cost, statistics.state)
     tuples, cost, state = (

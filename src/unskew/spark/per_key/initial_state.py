@@ -16,7 +16,7 @@ from unskew.routing.table import RoutingTable
 from unskew.spark.packing import pack
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.calls import STATE, TIMEOUT
-from unskew.spark.router import HASH_COLUMN, prepare
+from unskew.spark.router import with_hashes
 
 ROWS_PER_FILE = 1 << 18
 
@@ -96,7 +96,5 @@ def _state_rows(initial: DataFrame, operator: PerKeyFunction) -> Iterator[pa.Rec
     if timeouts:
         known = pc.or_(known, pc.is_valid(everything.column(TIMEOUT)))
     for batch in everything.filter(known).to_batches(max_chunksize=ROWS_PER_FILE):
-        rows = prepare(pa.Table.from_batches([batch]), operator)
-        yield columns.make_rows(
-            rows.column(HASH_COLUMN).to_numpy(), rows.select(list(operator.key)), rows.select(names)
-        )
+        rows, hashes = with_hashes(pa.Table.from_batches([batch]), operator.key)
+        yield columns.make_rows(hashes, rows.select(list(operator.key)), rows.select(names))

@@ -1,0 +1,70 @@
+"""Partial states of split keys: what each channel has of them, and one total of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unskew.operators.base import Mergeable
+from unskew.operators.groups import Groups, group_rows
+from unskew.operators.state import KeyedState
+
+TOUCHED = "touched"
+
+
+def partial_states(state: KeyedState, groups: Groups, hashes: ArrayLike) -> pa.Table:
+    """Return what a channel holds of the keys with these hashes.
+
+    Parameters
+    ----------
+    state
+        After the batch.
+    groups
+        The keys that had rows in the batch, on this channel.
+    hashes
+        The split keys.
+
+    Returns
+    -------
+    Table
+        Rows of the state, with a last column ``touched``: whether the key had rows.
+    """
+    held = state.select(hashes)
+    stored, _ = state.group_stored(held)
+    seen = groups.subset(np.isin(groups.hashes, hashes))
+    both = pa.concat_tables([seen.keys, stored.keys])
+    alike = group_rows(both, np.concatenate([seen.hashes, stored.hashes]), both.column_names).group_of_row
+    touched = np.isin(alike[len(seen) :], alike[: len(seen)])
+    return held.append_column(TOUCHED, pa.array(touched))
+
+
+def merge_partials(operator: Mergeable, partials: Sequence[pa.Table]) -> pa.Table:
+    """Return the output rows of the keys that had rows on any channel, from the parts that all of them hold.
+
+    Sums of floats depend on the order of the parts; hand them in always in the same order of channels.
+
+    Examples
+    --------
+    >>> from unskew.hashing import hash_keys
+    >>> from unskew.operators import Aggregate, MemoryStore
+    >>> rows = pa.table({"user": ["ada", "bob"]})
+    >>> operator, parts = Aggregate(n="count").bind(rows.schema, ("user",)), []
+    >>> for batch in (rows, rows.slice(0, 1)):
+    ...     with KeyedState.open(MemoryStore(), operator.key_schema, operator.value_schema, slots=4) as state:
+    ...         groups = state.group(batch, hash_keys(batch, "user"))
+    ...         _ = operator.update(state, groups.one_row_each(), operator.combine(batch, groups)[0], None)
+    ...         parts.append(partial_states(state, groups, hash_keys(rows.slice(0, 1), "user")))
+    >>> merge_partials(operator, parts).to_pylist()
+    [{'user': 'ada', 'n': 2}]
+    """
+    rows = pa.concat_tables(partials)
+    groups, values = KeyedState.group_stored_rows(
+        rows.drop_columns([TOUCHED]), operator.key_schema, operator.value_schema
+    )
+    merged = operator.finish(groups.keys, operator.merge(values, groups))
+    touched = np.zeros(len(groups), np.bool_)
+    touched[groups.group_of_row[rows.column(TOUCHED).to_numpy()]] = True
+    return merged.filter(pa.array(touched))

@@ -1,0 +1,90 @@
+"""Keys that several channels share, on Spark, beside a batch computation of the same rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import unskew
+from unskew.errors import ArgumentError
+
+pytestmark = pytest.mark.spark
+
+
+def zipf_batches(folder: Path, exponents: list[float], rows: int, keys: int = 2000) -> list[Counter]:
+    """Write one file of Zipf keys a batch, and return the true running counts of the keys in each."""
+    rng, total, truth = np.random.default_rng(5), Counter(), []
+    folder.mkdir()
+    for batch, exponent in enumerate(exponents):
+        shares = np.arange(1, keys + 1) ** -exponent
+        drawn = rng.choice(keys, rows, p=shares / shares.sum())
+        values = [None if key == 0 else f"k{key}" for key in drawn.tolist()]  # the hottest key is null
+        path = folder / f"{batch:03d}.parquet"
+        pq.write_table(pa.table({"key": pa.array(values, pa.string())}), path, row_group_size=rows // 4)
+        os.utime(path, (1_700_000_000 + batch,) * 2)
+        seen = Counter(values)
+        total.update(seen)
+        truth.append({key: total[key] for key in seen})
+    return truth
+
+
+def run(spark, folder: Path, checkpoint: Path, **options):
+    """Count keys; return each batch's rows, how far the fullest channel was above the mean, and the query."""
+    events = spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).parquet(str(folder))
+    outputs = {}
+
+    def sink(rows, batch_id: int) -> None:
+        collected = rows.collect()
+        outputs[batch_id] = {row.key: row.n for row in collected}
+        assert len(outputs[batch_id]) == len(collected), "one row per key"
+
+    query = (
+        unskew.balance(events, "key", **options)
+        .aggregate(n="count")
+        .writeStream.option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .foreachBatch(sink)
+        .start()
+    )
+    query.awaitTermination()
+    imbalance = [max(figures.channel_rows) / np.mean(figures.channel_rows) for figures in query.figures]
+    return [outputs[batch] for batch in sorted(outputs)], imbalance, query
+
+
+def test_hot_keys_are_split_while_they_are_hot_and_totals_stay_exact(spark, tmp_path: Path) -> None:
+    truth = zipf_batches(tmp_path / "data", [1.4, 1.4, 0.3, 0.3, 0.3], rows=8000)
+    ours, imbalance, query = run(spark, tmp_path / "data", tmp_path / "ours", channels=4, tolerance=0.02, split="auto")
+    assert ours == truth
+    assert imbalance[0] > 1.2
+    assert imbalance[1] < 1.05
+    assert not query.routing_table.split, "whole again"
+    home = [move for _, move in query.moves if move.kind == "key"]
+    assert len(home) >= 3, "parts of a key that cooled down went home"
+
+
+@pytest.mark.slow
+def test_twenty_channels_are_even_where_no_owner_per_key_can_be(spark, tmp_path: Path) -> None:
+    truth = zipf_batches(tmp_path / "data", [1.4] * 6, rows=200_000, keys=100_000)
+    options = {"channels": 20, "tolerance": 0.02}
+    whole, best, _ = run(spark, tmp_path / "data", tmp_path / "whole", **options)
+    split, even, query = run(spark, tmp_path / "data", tmp_path / "split", split="auto", **options)
+    assert whole == split == truth
+    print(f"max/mean with one owner per key {best}, with split keys {even}, {len(query.routing_table.split)} split")
+    top_share = max(truth[0].values()) / 200_000
+    assert min(best) > 0.95 * top_share * 20
+    assert max(even[3:]) <= 1.05
+
+
+def test_operators_that_cannot_merge_are_refused(spark, tmp_path: Path) -> None:
+    events = spark.readStream.schema("key string").parquet(str(tmp_path))
+    balanced = unskew.balance(events, "key", split="auto")
+    with pytest.raises(ArgumentError, match="cannot merge"):
+        balanced.apply_per_key(lambda key, rows, state: (state, []), "n long", "n long")
+    with pytest.raises(ArgumentError, match="no such way to split"):
+        unskew.balance(events, "key", split="sideways")
