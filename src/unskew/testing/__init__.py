@@ -2,10 +2,24 @@
 
     run(operator, [rows, ABORT(), rows, RESTART(), MOVE("ada", to=1), rows], key="user", channels=2)
 
+    check_operator(operator, batches, key="user")
+
 An operator is right if its result is the same whatever is put between the batches, and whatever the number of channels.
 """
 
+from unskew.testing.check import CheckError, check_operator
 from unskew.testing.run import RunResult, run
 from unskew.testing.steps import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, disturbed
 
-__all__ = ["ABORT", "ADVANCE", "MOVE", "MOVE_SLOT", "RESTART", "RunResult", "disturbed", "run"]
+__all__ = [
+    "ABORT",
+    "ADVANCE",
+    "MOVE",
+    "MOVE_SLOT",
+    "RESTART",
+    "CheckError",
+    "RunResult",
+    "check_operator",
+    "disturbed",
+    "run",
+]

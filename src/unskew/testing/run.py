@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from unskew.errors import ArgumentError
 from unskew.operators import Operator
+from unskew.operators.base import EVENT_TIME_METADATA
+from unskew.operators.durations import microseconds
 from unskew.testing.runtime import Runtime
 from unskew.testing.steps import Event
 
@@ -23,16 +25,19 @@ class RunResult:
     Parameters
     ----------
     outputs
-        One table per batch, its rows in a canonical order.
+        One table per batch, or per part of a batch, its rows in a canonical order.
     state
         All rows held in the end, in a canonical order: ``hash``, ``key.<name>``..., ``value.<name>``...
     attempts
         How often batches were run, the failed ones too.
+    late_rows
+        What the operator passed over as late, in each batch.
     """
 
     outputs: list[pa.Table]
     state: pa.Table
     attempts: int
+    late_rows: tuple[int, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RunResult) and self._rows() == other._rows()
@@ -51,6 +56,9 @@ def run(
     channels: int = 1,
     slots: int = 64,
     seed: int = 0,
+    watermark: tuple[str, str] | None = None,
+    parts: int = 1,
+    isolated: bool = False,
 ) -> RunResult:
     """Run an operator over batches, with whatever happens between them.
 
@@ -70,6 +78,16 @@ def run(
         Size of the routing table.
     seed
         Decides where aborted batches fail, which machine runs what, and where rows are combined.
+    watermark
+        Column of the event time and delay, ``("ts", "10 minutes")``, as in ``withWatermark``: in each batch the
+        watermark lies that much behind the greatest time of the batches before, and rows are late by the one before
+        that. Without, the watermark is the clock, which goes on by a second with each batch.
+    parts
+        How many parts the rows of a batch come in, cut at random: the operator's `update` is called for each, `expire`
+        after the last.
+    isolated
+        Whether each call gets a copy of the operator, so that it cannot remember anything in itself, and state is
+        read from the store, never from local copies; quicker.
 
     Examples
     --------
@@ -86,17 +104,21 @@ def run(
     batches = [step for step in steps if isinstance(step, pa.Table)]
     if not batches:
         raise ArgumentError("there is no batch to run", hint="steps must hold at least one table")
+    schema, delay_ms = batches[0].schema, None
+    if watermark is not None:
+        schema, delay_ms = schema.with_metadata({EVENT_TIME_METADATA: watermark[0]}), microseconds(watermark[1]) // 1000
     with tempfile.TemporaryDirectory(prefix="unskew-testing-") as folder:
-        runtime = Runtime(
-            operator.bind(batches[0].schema, names), Path(folder), np.random.default_rng(seed), channels, slots
-        )
-        outputs = []
+        random = np.random.default_rng(seed)
+        bound = operator.bind(schema, names)
+        runtime = Runtime(bound, Path(folder), random, channels, slots, delay_ms, parts, isolated)
+        outputs, late_rows = list[pa.Table](), list[int]()
         for step in steps:
             if isinstance(step, pa.Table):
-                outputs.append(_canonical(runtime.batch(step)))
+                outputs += map(_canonical, runtime.batch(step))
+                late_rows.append(runtime.late_rows)
             else:
                 runtime.happen(step)
-        return RunResult(outputs, _canonical(runtime.held()), runtime.attempts)
+        return RunResult(outputs, _canonical(runtime.held()), runtime.attempts, tuple(late_rows))
 
 
 def _canonical(rows: pa.Table) -> pa.Table:

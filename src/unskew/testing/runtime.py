@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
@@ -33,16 +35,28 @@ class _AbortedError(Exception):
 
 @dataclass
 class Runtime:
-    """Runs batches of an operator, moving keys and failing as it is told to."""
+    """Runs batches of an operator, moving keys and failing as it is told to.
+
+    With `delay_ms` the watermark lies that much behind the greatest event time of all batches before; without, time is
+    what `ADVANCE` says, the same for clock and watermark. With `parts` the rows of a batch come in as many parts, an
+    `update` each; time passes after the last one. If `isolated`, no local copies are kept, and what an operator
+    remembers in itself is lost.
+    """
 
     operator: Operator
     folder: Path
     random: np.random.Generator
     channels: int
     slots: int
+    delay_ms: int | None = None
+    parts: int = 1
+    isolated: bool = False
     attempts: int = 0
     batch_id: int = 0
     clock_ms: int = 0
+    watermark_ms: int = 0
+    previous_watermark_ms: int = 0
+    late_rows: int = 0
     failing: bool = False
     stores: list[MemoryStore] = field(init=False)
     table: RoutingTable = field(init=False)
@@ -61,6 +75,7 @@ class Runtime:
                 self.folder = self.folder / "again"
             case ADVANCE(milliseconds):
                 self.clock_ms += milliseconds
+                self.watermark_ms += milliseconds
             case MOVE(key, to):
                 owners = dict(zip(self.target.explicit_hashes.tolist(), self.target.explicit_channels, strict=True))
                 owners[self._hash_of(key)] = np.int32(to)
@@ -70,19 +85,17 @@ class Runtime:
             case _:
                 raise ArgumentError("this is neither a batch nor something that may happen", got=event)
 
-    def batch(self, rows: pa.Table) -> pa.Table:
-        """Run a batch, again if it fails."""
-        instants = 2 * self.channels + 1
-        failure = int(self.random.integers(instants)) if self.failing else None
-        self.failing = False
-        try:
-            output, stores = self._attempt(rows, failure)
-        except _AbortedError:
-            output, stores = self._attempt(rows, None)
-        self.stores, self.table = stores, self.target
+    def batch(self, rows: pa.Table) -> list[pa.Table]:
+        """Run a batch, again if it fails; returns the output of each part."""
+        cuts = np.sort(self.random.integers(rows.num_rows + 1, size=self.parts - 1)).tolist() if self.parts > 1 else []
+        bounds, self.late_rows, outputs = [0, *cuts, rows.num_rows], 0, []
+        for number, (start, stop) in enumerate(pairwise(bounds), start=1):
+            outputs.append(self._part(rows.slice(start, stop - start), last=number == self.parts))
         self.batch_id += 1
         self.clock_ms += _BATCH_MS
-        return output
+        self.previous_watermark_ms = self.watermark_ms
+        self.watermark_ms = self._watermark_after(rows)
+        return outputs
 
     def held(self) -> pa.Table:
         """Return the state of all channels."""
@@ -92,7 +105,20 @@ class Runtime:
                 [rows for state in states for rows in (state.row_schema.empty_table(), *state.scan())]
             )
 
-    def _attempt(self, rows: pa.Table, failure: int | None) -> tuple[pa.Table, list[MemoryStore]]:
+    def _part(self, rows: pa.Table, last: bool) -> pa.Table:
+        """Run a part of a batch, again if it fails."""
+        instants = 2 * self.channels + 1
+        failure = int(self.random.integers(instants)) if self.failing else None
+        self.failing = False
+        try:
+            output, stores, late_rows = self._attempt(rows, failure, last)
+        except _AbortedError:
+            output, stores, late_rows = self._attempt(rows, None, last)
+        self.stores, self.table = stores, self.target
+        self.late_rows += late_rows
+        return output
+
+    def _attempt(self, rows: pa.Table, failure: int | None, last: bool) -> tuple[pa.Table, list[MemoryStore], int]:
         self.attempts += 1
         stores = [store.copy() for store in self.stores]
         instants = iter(range(2 * self.channels + 1))
@@ -102,30 +128,42 @@ class Runtime:
                 raise _AbortedError
 
         parts = self._routed(rows)
-        # a watermark lags behind by one batch, as Spark's does
-        clock = Clock(self.batch_id, self.clock_ms, self.clock_ms, max(0, self.clock_ms - _BATCH_MS))
-        outputs = []
+        clock = Clock(self.batch_id, self.clock_ms, self.watermark_ms, self.previous_watermark_ms)
+        outputs, late_rows = [self.operator.output_schema.empty_table()], 0
         with ExitStack() as stack:
             states = [stack.enter_context(self._open(channel, stores)) for channel in range(self.channels)]
             self._move(states)
             maybe_fail()
             for state, (part, hashes) in zip(states, parts, strict=True):
-                groups = state.group(part, hashes)
-                outputs += [self.operator.update(state, groups, part, clock), self.operator.expire(state, clock)]
+                operator = copy.deepcopy(self.operator) if self.isolated else self.operator
+                outputs.append(operator.update(state, state.group(part, hashes), part, clock))
+                late_rows += operator.late_rows
+                if last:
+                    outputs.append(operator.expire(state, clock))
                 maybe_fail()
                 state.commit(uuid.uuid4().hex)
                 maybe_fail()
-        return pa.concat_tables(outputs), stores
+        return pa.concat_tables(outputs), stores, late_rows
+
+    def _watermark_after(self, rows: pa.Table) -> int:
+        if self.delay_ms is None:
+            return self.clock_ms
+        times = rows.column(self.operator.event_time)
+        greatest = pc.max(times.cast(pa.timestamp("us", times.type.tz)))
+        if not greatest.is_valid:
+            return self.watermark_ms
+        return max(self.watermark_ms, int(greatest.value) // 1000 - self.delay_ms)
 
     def _open(self, channel: int, stores: list[MemoryStore]) -> KeyedState:
         executor = self.folder / str(self.random.integers(_EXECUTORS))
+        cache = None if self.isolated else LocalCache(executor, _CACHE_BYTES).place("testing", channel)
         return KeyedState.open(
             stores[channel],
             self.operator.key_schema,
             self.operator.value_schema,
             slots=self.slots,
             deadline=self.operator.deadline,
-            cache=LocalCache(executor, _CACHE_BYTES).place("testing", channel),
+            cache=cache,
         )
 
     def _move(self, states: list[KeyedState]) -> None:
