@@ -29,6 +29,8 @@ class ChannelUse:
         Per slot: whether its state lies on disk because its channel's memory did not suffice.
     move_seconds
         How long the moves of the last plan took, from the decision to the last installation.
+    lag_tuples
+        Per channel: rows that wait for it at the end of the interval.
 
     Examples
     --------
@@ -41,13 +43,14 @@ class ChannelUse:
     memory_bytes: Column | None = None
     spilled: NDArray[np.bool_] | None = None
     move_seconds: float = 0.0
+    lag_tuples: Column | None = None
 
     def __post_init__(self) -> None:
         if not self.window_seconds > 0:
             raise StatisticsError("a window must last longer than 0 seconds", got=self.window_seconds)
         if not self.move_seconds >= 0:
             raise StatisticsError("moves take no negative time", got=self.move_seconds)
-        for name in ("idle_seconds", "memory_bytes"):
+        for name in ("idle_seconds", "memory_bytes", "lag_tuples"):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, checked_column(given, len(given), name))
