@@ -71,8 +71,8 @@ def kernel_place_new(
     Its own channel counts it from then on. `owner`, `loads` and `rates` are changed in place.
     """
     refused = 0
-    for i in order:
-        a, b = drawn[i, 0], drawn[i, 1]
+    for place in range(len(order)):
+        i, a, b = order[place], drawn[place, 0], drawn[place, 1]
         here, there = owner[i], a if loads[a] <= loads[b] else b
         if there != here and not kernel_worth_moving(
             costs, streams.move_seconds[i], streams.rate[i], rates[here] + streams.rate[i], rates[there], here, there

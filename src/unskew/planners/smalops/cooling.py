@@ -50,11 +50,12 @@ class Cooling:
 
     def holds(self, hashes: Hashes) -> Mask:
         """Tell which of the keys are hot or were lately."""
-        return np.isin(hashes, self.hashes)
+        return _among(hashes, self.hashes)
 
     def next(self, hot: Hashes, windows: int) -> Cooling:
         """Return it after a window in which exactly `hot` were hot; keys cool for `windows` windows are dropped."""
-        cool = ~np.isin(self.hashes, hot)
+        hot = np.sort(hot)
+        cool = ~_among(self.hashes, hot)
         since = self.cool_windows[cool] + 1
         stay = since < windows
         hashes = np.concatenate([hot, self.hashes[cool][stay]])
@@ -62,3 +63,12 @@ class Cooling:
         return Cooling(
             hashes[order], np.concatenate([np.zeros(len(hot), np.int32), since[stay].astype(np.int32)])[order]
         )
+
+
+def _among(hashes: Hashes, ascending: Hashes) -> Mask:
+    """Tell which hashes stand in a sorted list; several times as fast as `numpy.isin`, which sorts or hashes both."""
+    if not len(ascending):
+        return np.zeros(len(hashes), bool)
+    place = np.minimum(np.searchsorted(ascending, hashes), len(ascending) - 1)
+    found: Mask = ascending[place] == hashes
+    return found

@@ -169,8 +169,8 @@ class Smalops(Planner):
         settled[new] = False
         loads += add_up(streams.load[settled], placed[settled], channels)
         rates = add_up(streams.rate[settled], placed[settled], channels)
-        drawn = two_choices(problem.hashes[hot], channels, self.seed)
         order = new[np.argsort(-streams.load[new], kind="stable")]
+        drawn = two_choices(problem.hashes[hot[order]], channels, self.seed)
         refused = kernel_place_new(streams, order, drawn, costs, placed, loads, rates)
         mean = float(loads.mean())
         if loads.max() > (1 + self.tolerance) * mean:
