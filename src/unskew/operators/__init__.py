@@ -5,6 +5,7 @@ from unskew.operators.base import Clock, Mergeable, Operator
 from unskew.operators.cache import CachePlace, LocalCache
 from unskew.operators.groups import Groups, group_rows
 from unskew.operators.history import History
+from unskew.operators.self_join import SelfJoin
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
 
@@ -20,5 +21,6 @@ __all__ = [
     "MemoryStore",
     "Mergeable",
     "Operator",
+    "SelfJoin",
     "group_rows",
 ]

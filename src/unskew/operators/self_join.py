@@ -1,0 +1,279 @@
+"""Pairs of rows of one stream that share a key and lie close together in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import reduce
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+from numpy.typing import NDArray
+from pyarrow import types
+
+from unskew.errors import ArgumentError, ColumnError
+from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.durations import microseconds
+from unskew.operators.groups import Groups, plain_schema
+from unskew.operators.histories import HELD, Histories, extended, list_schema
+from unskew.operators.state import KeyedState
+
+Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+LEFT, RIGHT = "left_", "right_"
+UNTIL_MS = "unskew.until_ms"
+
+
+class SelfJoin(Operator):
+    """Yields each pair of rows of a key in which the right one is not earlier than the left one, nor much later.
+
+    Exactly the rows of this join in SQL, each as soon as the later-arriving of its two rows is there::
+
+        SELECT * FROM rows l JOIN rows r ON l.key = r.key AND r.time BETWEEN l.time AND l.time + INTERVAL within
+
+    So a row is paired with itself, and rows of the same instant with each other both ways; `where` can exclude that.
+    Rows without a time, and rows of which a key column is null, have no partner.
+
+    On a stream with a watermark on `time`, rows that are late as Spark judges it (at or before the watermark of the
+    batch before) are passed over, and rows are forgotten once no row that may still come can be their partner: when
+    their key has rows again, or when all rows of the key can be forgotten. Without a watermark nothing is forgotten, as
+    in Spark.
+
+    Costs O(rows of the key within the window + pairs) in each batch in which a key has rows. The time of `update` is
+    shared out to keys by that, so that planners see the work and not the rows.
+
+    Parameters
+    ----------
+    time
+        The column of the event time, a timestamp.
+    within
+        How much later the right row may be, both ends included, such as ``"10 minutes"``.
+    columns
+        What pairs show of each row; by default all columns but the key.
+    where
+        Which pairs to keep, an Arrow expression on the output's columns: the key columns by their names, others as
+        ``left_<name>`` and ``right_<name>``.
+    pair_seconds
+        How long each pair takes besides; imitates costly work on pairs in measurements.
+
+    References
+    ----------
+    Fang et al., section V.A (the Stock workload).
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> from unskew.testing import run
+    >>> at = [datetime(2024, 1, 1, 9, minute) for minute in (0, 3, 30)]
+    >>> trades = pa.table({"stock": ["a", "a", "a"], "at": at, "id": [1, 2, 3]})
+    >>> join = SelfJoin("at", "5 minutes", columns=["id"], where=pc.field("left_id") < pc.field("right_id"))
+    >>> run(join, [trades.slice(0, 1), trades.slice(1)], key="stock").outputs[1].to_pylist()
+    [{'stock': 'a', 'left_id': 1, 'right_id': 2}]
+    """
+
+    compute = "quadratic"
+    output_mode: OutputMode = "append"
+    deadline = UNTIL_MS
+
+    def __init__(
+        self,
+        time: str,
+        within: str,
+        *,
+        columns: Sequence[str] | None = None,
+        where: pc.Expression | None = None,
+        pair_seconds: float = 0.0,
+    ) -> None:
+        self.time, self.within, self.where, self.pair_seconds = time, within, where, pair_seconds
+        self.columns = None if columns is None else tuple(columns)
+        self._within_us = microseconds(within)
+        if self._within_us < 0:
+            raise ArgumentError("the right row may not lie before the left one", got=within)
+        if pair_seconds < 0:
+            raise ArgumentError("a pair cannot take less than no time", got=pair_seconds)
+
+    def __repr__(self) -> str:
+        # what pairs cost is no part of what the state means
+        shown = [repr(self.time), repr(self.within)]
+        shown += [] if self.columns is None else [f"columns={self.columns}"]
+        shown += [] if self.where is None else [f"where={self.where}"]
+        return f"SelfJoin({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SelfJoin) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
+        """Return a copy that knows its input; with a watermark, time passes for it."""
+        bound = super().bind(input_schema, key)
+        bound.time_mode = "none" if bound.event_time is None else "event"
+        return bound
+
+    def check(self) -> None:
+        """Refuse a time that is no timestamp or not the one of the watermark, and columns that do not exist."""
+        super().check()
+        kind = require_column(self.input_schema, self.time).type
+        if not types.is_timestamp(kind):
+            raise ColumnError("the time must be a timestamp", where=f"column {self.time!r}", got=str(kind))
+        if self.event_time not in (None, self.time):
+            raise ArgumentError(f"the watermark is on {self.event_time!r}", got=self.time, hint="join by that column")
+        for name in self._shown:
+            require_column(self.input_schema, name)
+        if self.where is not None:
+            try:
+                self.output_schema.empty_table().filter(self.where)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as error:
+                hint = f"its columns are {', '.join(self.output_schema.names)}"
+                raise ArgumentError(f"the condition does not work: {error}", got=str(self.where), hint=hint) from None
+
+    @property
+    def value_schema(self) -> pa.Schema:
+        """The rows of a key that may still find partners, by time; and when none of them can any more."""
+        kept = list_schema(self.input_schema, list(dict.fromkeys([self.time, *self._shown])))
+        return kept.append(pa.field(UNTIL_MS, pa.int64()))
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The key columns, and the other columns of both rows."""
+        shown = [plain_schema(self.input_schema).field(name) for name in self._shown]
+        sides = [field.with_name(side + field.name) for side in (LEFT, RIGHT) for field in shown]
+        return pa.schema([*self.key_schema, *sides])
+
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+        """Pair new rows with those held and with each other."""
+        started = time.perf_counter()
+        times = _microseconds(rows.column(self.time))
+        usable = _valid(times) & ~_has_null_key(groups)[groups.group_of_row]
+        late = usable & False
+        if self.event_time is not None and clock.previous_watermark_ms is not None:
+            late = times.fill_null(0).to_numpy() <= clock.previous_watermark_ms * 1000
+        self.late_rows = int((late & _valid(times)).sum())
+        histories = self._histories(state, groups, rows, usable & ~late)
+        histories, at = _by_time(histories, self.time)
+        left, right, pairs = _pairs(at, histories, self._within_us)
+        output = self._output(groups, histories, left, right)
+        self._keep(state, groups, histories, at, clock)
+        time.sleep(self.pair_seconds * len(left))
+        work = np.diff(histories.starts) + pairs + 1.0
+        self.seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())
+        return output
+
+    def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
+        """Forget the keys of which no row can find a partner any more."""
+        if self.event_time is not None and clock.watermark_ms is not None:
+            state.remove(state.due(clock.watermark_ms))
+        return self.output_schema.empty_table()
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        others = tuple(name for name in self.input_schema.names if name not in self.key)
+        return others if self.columns is None else self.columns
+
+    def _histories(self, state: KeyedState, groups: Groups, rows: pa.Table, usable: Mask) -> Histories:
+        held, _ = state.get(groups)
+        order, starts = groups.order, groups.starts
+        if not usable.all():
+            order = order[usable[order]]
+            starts = np.concatenate(([0], np.cumsum(np.bincount(groups.group_of_row[usable], minlength=len(groups)))))
+        return extended(held.drop_columns([UNTIL_MS]), rows, order, starts)
+
+    def _output(self, groups: Groups, histories: Histories, left: Numbers, right: Numbers) -> pa.Table:
+        shown = histories.rows.select(list(self._shown))
+        keys = groups.keys.take(pa.array(histories.group_of_row[left]))
+        columns = [column for side in (left, right) for column in shown.take(pa.array(side)).columns]
+        output = pa.Table.from_arrays([*keys.columns, *columns], schema=self.output_schema)
+        return output if self.where is None else output.filter(self.where)
+
+    def _keep(self, state: KeyedState, groups: Groups, histories: Histories, at: Numbers, clock: Clock) -> None:
+        """Hold what may still find partners: other rows of this batch lie behind the watermark of the one before."""
+        needed = np.ones(len(at), np.bool_)
+        if self.event_time is not None and clock.previous_watermark_ms is not None:
+            needed = at + self._within_us > clock.previous_watermark_ms * 1000
+        latest = np.zeros(len(groups), np.int64)
+        np.maximum.at(latest, histories.group_of_row, at)
+        until_ms = pa.array(-((-latest - self._within_us) // 1000))
+        has_new = np.zeros(len(groups), np.bool_)
+        has_new[histories.group_of_row[histories.new_row != HELD]] = True
+        left_over = np.bincount(histories.group_of_row[needed], minlength=len(groups)) > 0
+        state.put(groups, histories.kept(needed).append_column(UNTIL_MS, until_ms), where=has_new & left_over)
+        state.remove(groups, where=~left_over)
+
+
+def _microseconds(column: pa.ChunkedArray) -> pa.Array:
+    return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).combine_chunks()
+
+
+def _valid(values: pa.Array) -> Mask:
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _has_null_key(groups: Groups) -> Mask:
+    columns = [np.asarray(column.is_null().to_numpy()) for column in groups.keys.columns]
+    return reduce(np.logical_or, columns)
+
+
+def _by_time(histories: Histories, time_column: str) -> tuple[Histories, Numbers]:
+    """Return each group's rows by time, and the times; rows of the same time stay as they are."""
+    at = _microseconds(histories.rows.column(time_column)).to_numpy()
+    order = _kernel_order(at, histories.starts)
+    if len(order):
+        rows = histories.rows.take(pa.array(order))
+        histories, at = Histories(rows, histories.starts, histories.new_row[order]), at[order]
+    return histories, at
+
+
+def _pairs(at: Numbers, histories: Histories, within_us: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Return left and right row of each pair with a new row in it, and how many pairs each group has."""
+    is_new, nothing = histories.new_row != HELD, np.empty(0, np.int64)
+    pairs = _kernel_pairs(at, is_new, histories.starts, within_us, nothing, nothing)
+    left, right = np.empty(pairs.sum(), np.int64), np.empty(pairs.sum(), np.int64)
+    _kernel_pairs(at, is_new, histories.starts, within_us, left, right)
+    return left, right, pairs
+
+
+@njit(cache=True)
+def _kernel_order(at: Numbers, starts: Numbers) -> Numbers:
+    """Return the rows of each group by time, stable; empty if they are in order already."""
+    order, sorted_already = np.arange(len(at)), True
+    for group in range(len(starts) - 1):
+        start, stop = starts[group], starts[group + 1]
+        for row in range(start + 1, stop):
+            if at[row] < at[row - 1]:
+                order[start:stop] = start + np.argsort(at[start:stop], kind="mergesort")
+                sorted_already = False
+                break
+    return order[:0] if sorted_already else order
+
+
+@njit(cache=True)
+def _kernel_pairs(at: Numbers, is_new: Mask, starts: Numbers, within_us: int, left: Numbers, right: Numbers) -> Numbers:
+    """Count each group's pairs, and fill them in unless `left` and `right` are empty. O(rows + pairs)."""
+    pairs, fill, place = np.zeros(len(starts) - 1, np.int64), len(left) > 0, 0
+    new_rows = np.flatnonzero(is_new)
+    first_new = last_new = 0
+    for group in range(len(starts) - 1):
+        stop = starts[group + 1]
+        first = last = starts[group]
+        for row in range(starts[group], stop):
+            while at[first] < at[row]:
+                first += 1
+            while last < stop and at[last] <= at[row] + within_us:
+                last += 1
+            while first_new < len(new_rows) and new_rows[first_new] < first:
+                first_new += 1
+            while last_new < len(new_rows) and new_rows[last_new] < last:
+                last_new += 1
+            found = last - first if is_new[row] else last_new - first_new
+            pairs[group] += found
+            if fill:
+                for i in range(found):
+                    left[place] = row
+                    right[place] = first + i if is_new[row] else new_rows[first_new + i]
+                    place += 1
+    return pairs
