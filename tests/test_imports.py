@@ -26,11 +26,24 @@ CORE = {
     "operators",
 }
 HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
-ABOVE = {"spark", "kafka", "simulation", "experiments", "workloads", "bench", "demo", "doctor", "testing", "cli"}
+ABOVE = {
+    "spark",
+    "kafka",
+    "simulation",
+    "experiments",
+    "workloads",
+    "bench",
+    "demo",
+    "doctor",
+    "testing",
+    "jobs",
+    "cli",
+}
 USERS_OF_PYSPARK = (
     "unskew.spark",
     "unskew.workloads.spark_source",
     "unskew.demo",
+    "unskew.jobs",
     "unskew.experiments",
     "unskew.bench",
 )

@@ -22,6 +22,7 @@ from unskew.errors import ArgumentError, UnskewError
 COMMANDS = {
     "demo": "unskew.cli.demo",
     "doctor": "unskew.cli.doctor",
+    "run": "unskew.cli.run",
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",
@@ -58,6 +59,7 @@ def unskew(
 
     [bold]Examples[/]
     [cyan]unskew demo[/]                      see what skew does to hash partitioning
+    [cyan]unskew run --help[/]                balance a stream without writing code
     [cyan]unskew doctor[/]                    does what is installed fit together
     [cyan]unskew workload zipf --describe[/]  how skewed a workload is
     [cyan]unskew bench --list[/]              what can be measured

@@ -1,0 +1,135 @@
+"""What a job shows while it runs: live bars on a terminal, a line per batch elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from unskew.cli.output import bars
+from unskew.demo.view import SPARKLINE_COLUMNS, sparkline
+from unskew.jobs.job import Job
+from unskew.spark.figures import BatchFigures
+from unskew.spark.query import BalancedQuery
+
+STARTING = "starting Spark ..."
+
+
+class View(Protocol):
+    """Shows a job; a context manager, so that a terminal is left in order."""
+
+    def __enter__(self) -> View:
+        """Begin."""
+
+    def __exit__(self, *error: object) -> None:
+        """End, whatever happened."""
+
+    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
+        """Show that a batch has ended."""
+
+
+class LiveView:
+    """Bars that are drawn anew after every batch."""
+
+    def __init__(self, console: Console, job: Job) -> None:
+        self._job = job
+        self._live = Live(Spinner("dots", text=f" {STARTING}"), console=console, refresh_per_second=8)
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
+        """Draw the last batch."""
+        self._live.update(picture(self._job, batches), refresh=True)
+
+
+class PlainView:
+    """One line per batch."""
+
+    def __init__(self, console: Console, job: Job) -> None:
+        self._console = console
+
+    def __enter__(self) -> PlainView:
+        self._console.print(STARTING)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
+        """Print the line of the last batch."""
+        self._console.print(line(batches[-1]), soft_wrap=True, markup=False)
+
+
+class NoView:
+    """Shows nothing: the result is for a program."""
+
+    def __enter__(self) -> NoView:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
+        """Show nothing."""
+
+
+def line(batch: BatchFigures) -> str:
+    """Return one line on one batch."""
+    moved = batch.moved_keys + batch.moved_slots
+    hottest = f", hottest key {batch.hot_keys[0].key} {batch.hot_keys[0].share:.0%}" if batch.hot_keys else ""
+    return (
+        f"batch {batch.batch_id:>3}: {batch.rows:,} rows on {batch.channels} channels, "
+        f"fullest {1 + batch.imbalance:.2f} times the mean{hottest}, "
+        f"{moved} {'move' if moved == 1 else 'moves'}, {size(batch.state_bytes)} of state"
+    )
+
+
+def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
+    """Return the last batch as bars, and what led to it."""
+    batch = batches[-1]
+    rows = list(batch.channel_rows)
+    labels = [str(channel) for channel in range(len(rows))]
+    mean = batch.rows / max(batch.channels, 1)
+    figures = Table.grid(padding=(0, 2))
+    trend = sparkline([each.imbalance for each in batches][-SPARKLINE_COLUMNS:])
+    figures.add_row("imbalance", f"[bold]{1 + batch.imbalance:.2f}[/] times the mean  {trend}")
+    figures.add_row("moves so far", f"[bold]{sum(each.moved_keys + each.moved_slots for each in batches)}[/]")
+    figures.add_row("state", f"[bold]{batch.state_keys:,}[/] keys, {size(batch.state_bytes)}")
+    if batch.late_rows:
+        figures.add_row("late rows", f"[bold]{batch.late_rows:,}[/]")
+    if batch.hot_keys:
+        hot = "  ".join(f"{key.key} {key.share:.0%}" for key in batch.hot_keys)
+        figures.add_row("hot keys", Text(hot, overflow="ellipsis", no_wrap=True))
+    return Group(
+        Text(f"{job.source} by {job.key} to {job.sink}: batch {batch.batch_id}, {batch.rows:,} rows", "bold"),
+        Text(f"rows per channel, {mean:,.0f} if balanced", "dim"),
+        bars(labels, rows, mean=mean),
+        Text(),
+        figures,
+        Text("Ctrl-C ends it; what is committed stays.", "dim"),
+    )
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> size(1536), size(5)
+    ('1.5 KiB', '5 B')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"
