@@ -4,10 +4,12 @@ from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator
 from unskew.operators.cache import CachePlace, LocalCache
 from unskew.operators.groups import Groups, group_rows
+from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.history import History
 from unskew.operators.self_join import SelfJoin
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
+from unskew.operators.top_k import TopK
 
 __all__ = [
     "Aggregate",
@@ -15,6 +17,7 @@ __all__ = [
     "ChunkStore",
     "Clock",
     "Groups",
+    "HeavyHitters",
     "History",
     "KeyedState",
     "LocalCache",
@@ -22,5 +25,6 @@ __all__ = [
     "Mergeable",
     "Operator",
     "SelfJoin",
+    "TopK",
     "group_rows",
 ]
