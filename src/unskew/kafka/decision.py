@@ -1,0 +1,227 @@
+"""The gateway's side of the protocol: routes, message sets and markers, decided for each batch. Pure, without Kafka."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.errors import FormatError, RoutingError
+from unskew.hashing import kafka_hashes, kafka_partitions
+from unskew.kafka.messages import CLOSE, OPEN, Mark, set_id
+from unskew.planners.memory import Memory
+from unskew.routing.table import RoutingTable
+
+GENERATIONS_SINCE_MS = 1_577_836_800_000  # 2020; a generation a second fits into 31 bits until 2088
+SEQUENCES_PER_MS = 1 << 20  # more rows than any gateway writes, so that the clock runs ahead of the numbers
+ROWS_AT_MOST = 1 << 33
+"""More rows than a task writes in a batch: what is skipped where the number of rows was lost."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a key goes that does not go home, in which message set, and how many messages the set has so far."""
+
+    partition: int
+    set_id: int
+    messages: int | None = 0
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A message without a value that opens or closes a message set."""
+
+    key: bytes
+    partition: int
+    mark: Mark
+
+
+@dataclass(frozen=True, eq=False)
+class GatewayDecision:
+    """How one batch is routed; kept before the batch is written, so that a batch written again is routed alike.
+
+    Parameters
+    ----------
+    batch_id
+        The batch it is for.
+    partitions
+        Partitions of the topic.
+    generation, epoch
+        Starts of the gateway, and decisions to move keys; together they number the message sets.
+    first_sequence
+        Sequence number of the batch's first marker, or row if there is none.
+    routes
+        Keys that do not go home, which is where Kafka's own partitioner sends them.
+    markers
+        What to write before the rows of this batch.
+    lane
+        Name of the gateway, where several write to a topic.
+    planned_at_ms
+        When keys were last planned.
+    memory
+        The planner's memory.
+
+    Examples
+    --------
+    Key ``ada`` leaves home, where it has no set of its own; the set that ends there is named after the epoch before:
+
+    >>> first = GatewayDecision.cold(4, now_ms=GENERATIONS_SINCE_MS + 1000)
+    >>> first.partition_of(b"ada")
+    1
+    >>> second = first.following(batch_id=1, rows=100).with_moves({b"ada": 3})
+    >>> second.partition_of(b"ada"), second.routes[b"ada"] == Route(3, set_id(1, 1))
+    (3, True)
+    >>> for marker in second.markers:
+    ...     print(marker.partition, "close" if marker.mark.flag == CLOSE else "open", marker.mark.partition)
+    1 close 3
+    3 open 1
+    """
+
+    batch_id: int
+    partitions: int
+    generation: int
+    epoch: int = 0
+    first_sequence: int = 0
+    routes: Mapping[bytes, Route] = field(default_factory=dict)
+    markers: tuple[Marker, ...] = ()
+    lane: str = ""
+    planned_at_ms: int = 0
+    memory: Memory = field(default_factory=Memory)
+
+    @classmethod
+    def cold(cls, partitions: int, *, now_ms: int, batch_id: int = 0, lane: str = "") -> GatewayDecision:
+        """Return the decision of a gateway that knows nothing: every key goes home.
+
+        Generation and numbers follow the clock, so that they are ahead of those of a gateway whose checkpoint was
+        lost. What that one left unfinished is not known any more: consumers have to be done with it first.
+        """
+        generation = max(1, (now_ms - GENERATIONS_SINCE_MS) // 1000)
+        return cls(
+            batch_id,
+            partitions,
+            generation,
+            first_sequence=now_ms * SEQUENCES_PER_MS,
+            lane=lane,
+            planned_at_ms=now_ms,
+        )
+
+    @property
+    def first_row_sequence(self) -> int:
+        """Sequence number of the first row; a task's i-th row has this number plus i."""
+        return self.first_sequence + len(self.markers)
+
+    @property
+    def table(self) -> RoutingTable:
+        """The routes as a table: slot i is partition i, and a key's hash leads home by itself."""
+        hashes = hashes_of(list(self.routes), self.partitions)
+        owners = np.array([route.partition for route in self.routes.values()], np.int32)
+        return RoutingTable(
+            self.partitions, np.arange(self.partitions, dtype=np.int32), hashes, owners, version=self.epoch
+        )
+
+    def partition_of(self, key: bytes) -> int:
+        """Return where this batch's messages of a key go."""
+        route = self.routes.get(key)
+        return home_of(key, self.partitions) if route is None else route.partition
+
+    def counted(self, messages: Mapping[bytes, int] | None) -> GatewayDecision:
+        """Return this decision with the batch's messages added to the sets of its routes; None if they were lost."""
+        routes = {
+            key: Route(
+                route.partition,
+                route.set_id,
+                None if messages is None or route.messages is None else route.messages + messages.get(key, 0),
+            )
+            for key, route in self.routes.items()
+        }
+        return replace(self, routes=routes)
+
+    def following(self, batch_id: int, rows: int | None, *, restarted: bool = False) -> GatewayDecision:
+        """Return the decision for a later batch with nothing moved; this one had so many `rows`, None if unknown."""
+        return replace(
+            self,
+            batch_id=batch_id,
+            generation=self.generation + restarted,
+            first_sequence=self.first_row_sequence + (ROWS_AT_MOST if rows is None else rows),
+            markers=(),
+        )
+
+    def with_moves(self, targets: Mapping[bytes, int]) -> GatewayDecision:
+        """Return this decision in a new epoch, with keys moved and their sets marked; keys may stay."""
+        if self.markers:
+            raise RoutingError("this batch has moves already", got=self.batch_id, hint="one epoch a batch")
+        new_id = set_id(self.generation, self.epoch + 1)
+        routes, markers = dict(self.routes), list[Marker]()
+        for key, target in targets.items():
+            if not 0 <= target < self.partitions:
+                raise RoutingError(f"partition {target} is not in 0..{self.partitions - 1}", got=key)
+            source, route = self.partition_of(key), self.routes.get(key)
+            if source == target:
+                continue
+            # A key at home has no entry. All of its sets so far have smaller numbers than this epoch's.
+            old_id = new_id - 1 if route is None else route.set_id
+            number = self.first_sequence + len(markers)
+            closing = Mark(CLOSE, old_id, number, self.lane, new_id, target, None if route is None else route.messages)
+            opening = Mark(OPEN, new_id, number + 1, self.lane, old_id, source)
+            markers += [Marker(key, source, closing), Marker(key, target, opening)]
+            if target == home_of(key, self.partitions):
+                del routes[key]
+            else:
+                routes[key] = Route(target, new_id)
+        if not markers:
+            return self
+        return replace(self, epoch=self.epoch + 1, routes=routes, markers=tuple(markers))
+
+    def to_bytes(self) -> bytes:
+        """Return the decision as JSON."""
+        entry = {
+            **vars(self),
+            "routes": [[_text(key), r.partition, r.set_id, r.messages] for key, r in self.routes.items()],
+            "markers": [
+                [_text(m.key), m.partition, {name: value.decode() for name, value in m.mark.headers()}]
+                for m in self.markers
+            ],
+            "memory": _text(self.memory.to_bytes()),
+        }
+        return json.dumps(entry).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GatewayDecision:
+        """Read what `to_bytes` wrote; raises `FormatError` if it is something else."""
+        try:
+            entry: dict[str, Any] = json.loads(data)
+            entry["routes"] = {_bytes(key): Route(*rest) for key, *rest in entry["routes"]}
+            entry["markers"] = tuple(
+                Marker(_bytes(key), partition, Mark.of(tuple((n, v.encode()) for n, v in headers.items())))
+                for key, partition, headers in entry["markers"]
+            )
+            entry["memory"] = Memory.from_bytes(_bytes(entry["memory"]))
+            return cls(**entry)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FormatError(f"this is not a gateway's decision: {error}") from error
+
+
+def hashes_of(keys: list[bytes], partitions: int) -> NDArray[np.int64]:
+    """Return the hashes by which a table and planners know keys."""
+    return kafka_hashes(pa.array(keys, pa.binary()), partitions)
+
+
+@lru_cache(maxsize=65_536)
+def home_of(key: bytes, partitions: int) -> int:
+    """Return the partition that Kafka's own partitioner gives a key."""
+    return int(kafka_partitions(pa.array([key], pa.binary()), partitions)[0])
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text)

@@ -1,0 +1,131 @@
+"""What travels on a topic: records, and the headers that mark where a message set begins and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unskew.errors import FormatError
+
+Headers = tuple[tuple[str, bytes], ...]
+
+DATA, OPEN, CLOSE = 0, 1, 2
+
+SET_ID, FLAG, SEQUENCE, LANE = "sm.id", "sm.flag", "sm.seq", "sm.lane"
+PREVIOUS, NEXT, FROM, TO, MESSAGES = "sm.prev", "sm.next", "sm.from", "sm.to", "sm.n"
+
+_GENERATION_BITS = 32
+
+
+def set_id(generation: int, epoch: int) -> int:
+    """Return the id of the message sets that begin in an epoch of a gateway's generation.
+
+    Ids of one key grow: at most one of its sets begins in an epoch, and a later generation beats every epoch.
+
+    >>> set_id(1, 2) < set_id(1, 3) < set_id(2, 1)
+    True
+    """
+    return generation << _GENERATION_BITS | epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One message of a partition, as a consumer sees it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int = 0
+
+    @property
+    def sequence(self) -> int | None:
+        """The gateway's number of this message, which grows with every message of a key; None if it has none."""
+        return Mark.of(self.headers).sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The headers of a record, read. Numbers are written as decimal text, so that every Kafka tool can show them.
+
+    Parameters
+    ----------
+    flag
+        `DATA`, or a marker without a value: `OPEN` before the first message of a set, `CLOSE` after its last.
+    set_id
+        The set; on markers, and on messages of keys that have a route of their own.
+    sequence
+        Grows from message to message in a partition, for each lane.
+    lane
+        Who numbered it, where several tasks or gateways write to a partition side by side.
+    neighbour
+        The set before (of an opening marker) or after (of a closing one).
+    partition
+        Where that set lies.
+    messages
+        How many messages a set held, on its closing marker, where the gateway knows.
+
+    Examples
+    --------
+    >>> mark = Mark(OPEN, set_id(1, 3), sequence=17, neighbour=set_id(1, 2), partition=4)
+    >>> Mark.of(mark.headers()) == mark
+    True
+    >>> Mark.of(()).flag
+    0
+    """
+
+    flag: int = DATA
+    set_id: int | None = None
+    sequence: int | None = None
+    lane: str = ""
+    neighbour: int | None = None
+    partition: int | None = None
+    messages: int | None = None
+
+    def headers(self) -> Headers:
+        """Return the headers to write."""
+        opening = self.flag == OPEN
+        numbers = {
+            SET_ID: self.set_id,
+            FLAG: self.flag,
+            SEQUENCE: self.sequence,
+            PREVIOUS if opening else NEXT: self.neighbour,
+            FROM if opening else TO: self.partition,
+            MESSAGES: self.messages,
+        }
+        written = [(name, b"%d" % number) for name, number in numbers.items() if number is not None]
+        if self.lane:
+            written.append((LANE, self.lane.encode()))
+        return tuple(written)
+
+    @classmethod
+    def of(cls, headers: Headers) -> Mark:
+        """Read headers; those of others are passed over, damaged ones of ours raise `FormatError`."""
+        if not headers:
+            return _PLAIN
+        found = {name: value for name, value in headers if name.startswith("sm.")}
+        if not found:
+            return _PLAIN
+        lane = found.pop(LANE, b"").decode()
+        try:
+            number = {name: int(value) for name, value in found.items()}
+        except ValueError as error:
+            raise FormatError("a header of a message set is not a number", got=found) from error
+        flag = number.get(FLAG, DATA)
+        if flag == DATA:
+            return cls(DATA, number.get(SET_ID), number.get(SEQUENCE), lane)
+        neighbour, partition = (PREVIOUS, FROM) if flag == OPEN else (NEXT, TO)
+        if flag not in {OPEN, CLOSE} or not {SET_ID, neighbour, partition} <= set(number):
+            raise FormatError("a marker of a message set is incomplete", got=found)
+        return cls(
+            flag,
+            number[SET_ID],
+            number.get(SEQUENCE),
+            lane,
+            number[neighbour],
+            number[partition],
+            number.get(MESSAGES),
+        )
+
+
+_PLAIN = Mark()

@@ -1,0 +1,93 @@
+"""When keys move, and where to: counts of a window go to a planner, its plan becomes markers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unskew.errors import ArgumentError
+from unskew.kafka.decision import GatewayDecision, hashes_of
+from unskew.load.statistics import Statistics
+from unskew.planners.base import Planner
+from unskew.planners.report import Report
+
+KEYS_KEPT = 100_000
+
+
+@dataclass
+class Window:
+    """Messages counted since the last plan: by key for the heaviest, the others as a sum.
+
+    Examples
+    --------
+    >>> window = Window()
+    >>> window.add(10, {b"ada": 6, b"bob": 1})
+    >>> window.statistics(2).total_tuples
+    10.0
+    """
+
+    rows: int = 0
+    keys: Counter[bytes] = field(default_factory=Counter)
+
+    def add(self, rows: int, keys: Mapping[bytes, int]) -> None:
+        """Count a batch of so many rows, of which `keys` had the most."""
+        self.rows += rows
+        self.keys.update(keys)
+        if len(self.keys) > KEYS_KEPT:
+            self.keys = Counter(dict(self.keys.most_common(KEYS_KEPT // 2)))
+
+    def clear(self) -> None:
+        """Begin a new window."""
+        self.rows = 0
+        self.keys.clear()
+
+    def statistics(self, partitions: int) -> Statistics:
+        """Return the window as a planner wants it; what is not listed is taken as spread evenly."""
+        names = list(self.keys)
+        counts = np.array([self.keys[name] for name in names], np.float64)
+        hashes, first = np.unique(hashes_of(names, partitions), return_index=True)
+        counts = counts[first]
+        rest = np.full(partitions, max(0.0, self.rows - counts.sum()) / partitions)
+        return Statistics(hashes, counts, counts, counts, rest, rest, rest)
+
+
+@dataclass(frozen=True)
+class Decider:
+    """Decides for the next batch: asks the planner at most once an interval, else leaves all as it is.
+
+    Parameters
+    ----------
+    planner
+        Who plans. Only planners that move keys fit: slots are Kafka's partitions and stay.
+    interval_seconds
+        Time between two plans at least.
+    """
+
+    planner: Planner
+    interval_seconds: float = 10.0
+
+    def decide(self, decision: GatewayDecision, window: Window, now_ms: int) -> tuple[GatewayDecision, Report | None]:
+        """Return the decision with keys moved if a plan is due and worth it, and the plan's report."""
+        due = now_ms - decision.planned_at_ms >= self.interval_seconds * 1000
+        if not due or not window.rows:
+            return decision, None
+        statistics = window.statistics(decision.partitions)
+        names = [*window.keys, *(key for key in decision.routes if key not in window.keys)]
+        window.clear()
+        table = decision.table
+        plan = self.planner.plan(statistics, table, memory=decision.memory)
+        if len(plan.moves.slots):
+            raise ArgumentError(
+                f"planner {self.planner.name!r} moves slots, which are Kafka's partitions here",
+                hint="choose one that moves keys: smalops, mixed, readj",
+            )
+        decision = replace(decision, planned_at_ms=now_ms, memory=plan.memory)
+        name_of = dict(zip(hashes_of(names, decision.partitions).tolist(), names, strict=True))
+        targets = {
+            name_of[key]: target
+            for key, target in zip(plan.moves.keys.tolist(), plan.moves.key_targets.tolist(), strict=True)
+        }
+        return decision.with_moves(targets), plan.report
