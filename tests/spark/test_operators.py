@@ -1,0 +1,123 @@
+"""Each operator once on Spark, with keys that move, against Spark's own SQL on the same rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import unskew
+from unskew.operators import History, SelfJoin
+
+pytestmark = pytest.mark.spark
+
+
+def write_batches(folder: Path, tables: list[pa.Table]) -> str:
+    folder.mkdir()
+    for number, table in enumerate(tables):
+        path = folder / f"{number:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    return str(folder)
+
+
+def stream(spark: Any, folder: str) -> Any:
+    schema = spark.read.parquet(folder).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
+
+
+def run(stage: Any, checkpoint: Path) -> tuple[list[pa.Table], Any]:
+    """Return each batch's rows, and the query."""
+    batches: dict[int, pa.Table] = {}
+
+    def keep(rows: Any, batch_id: int) -> None:
+        batches[batch_id] = rows.toArrow()
+
+    writer = stage.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query = writer.foreachBatch(keep).start()
+    query.awaitTermination()
+    return [batches[batch] for batch in sorted(batches)], query
+
+
+def balanced(events: Any, key: str) -> Any:
+    return unskew.balance(events, key, channels=3, tolerance=0.01, min_gain=0.0)
+
+
+def as_text(rows: list[Any]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.slow
+def test_history_equals_sparks_windows(spark: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    users = [np.where(random.random(300) < 0.5, 1, random.zipf(1.3, 300) % 40) for _ in range(4)]
+    tables = [
+        pa.table(
+            {
+                "user": pa.array(user, mask=user == 7),
+                "id": np.arange(300) + 300 * batch,
+                "value": pa.array(random.integers(-9, 9, 300), mask=random.random(300) < 0.1),
+            }
+        )
+        for batch, user in enumerate(users)
+    ]
+    folder = write_batches(tmp_path / "data", tables)
+    operator = History(5, mean="mean(value)", least="min(value)", most="max(value)", spread="variance(value)")
+    outputs, query = run(balanced(stream(spark, folder), "user").apply(operator), tmp_path / "checkpoint")
+    assert len(query.moves) > 0
+    over = "over (partition by user order by id rows between 4 preceding and current row)"
+    expected = spark.read.parquet(folder).selectExpr(
+        "id", f"avg(value) {over}", f"min(value) {over}", f"max(value) {over}", f"var_samp(value) {over}"
+    )
+    true = {row[0]: row[1:] for row in expected.collect()}
+    got = {row["id"]: row for row in pa.concat_tables(outputs).to_pylist()}
+    assert got.keys() == true.keys()
+    for number, values in true.items():
+        ours = [got[number][name] for name in ("mean", "least", "most", "spread")]
+        assert ours == [pytest.approx(value) for value in values]
+
+
+def trades(random: np.random.Generator, batches: int, rows: int) -> list[pa.Table]:
+    """Out of order and at times late; null keys and times."""
+    tables = []
+    for batch in range(batches):
+        stock = np.where(random.random(rows) < 0.3, 1, random.integers(0, 30, rows))
+        at = 1_000_000 * (1_700_000_000 + 60 * batch + random.integers(0, 60, rows) - random.geometric(0.1, rows))
+        tables.append(
+            pa.table(
+                {
+                    "stock": pa.array(stock, mask=stock == 7),
+                    "at": pa.array(at, pa.timestamp("us", "UTC"), mask=random.random(rows) < 0.03),
+                    "id": np.arange(rows) + batch * rows,
+                }
+            )
+        )
+    return tables
+
+
+PAIRS = "l.stock = r.stock and r.at >= l.at and r.at <= l.at + interval 20 seconds and l.id < r.id"
+
+
+def test_self_join_equals_sparks_join_of_the_rows_that_are_not_late(spark: Any, tmp_path: Path) -> None:
+    tables = trades(np.random.default_rng(1), batches=4, rows=300)
+    folder = write_batches(tmp_path / "data", tables)
+    events = stream(spark, folder).withWatermark("at", "15 seconds")
+    operator = SelfJoin("at", "20 seconds", columns=["id"], where=pc.field("left_id") < pc.field("right_id"))
+    outputs, query = run(balanced(events, "stock").apply(operator), tmp_path / "checkpoint")
+    assert len(query.moves) > 0
+    greatest = [0, 0, *np.maximum.accumulate([pc.max(table["at"].cast(pa.int64())).as_py() for table in tables])]
+    on_time = [  # the watermark of a batch follows from the batches before; rows are late by that of the batch before
+        table.filter(pc.fill_null(pc.greater(table["at"].cast(pa.int64()), seen - 15_000_000), True))
+        for table, seen in zip(tables, greatest, strict=False)
+    ]
+    assert 0 < sum(rows.num_rows for rows in on_time) < 1200, "some rows are late"
+    spark.read.parquet(write_batches(tmp_path / "on_time", on_time)).createOrReplaceTempView("on_time")
+    true = spark.sql(f"select l.stock, l.id, r.id from on_time l join on_time r on {PAIRS}").collect()
+    got = [tuple(row.values()) for row in pa.concat_tables(outputs).to_pylist()]
+    assert as_text(got) == as_text([tuple(row) for row in true])
