@@ -42,13 +42,14 @@ class RandomMoves(Planner):
 @dataclass
 class Channel:
     number: int
+    merging: bool = False
     counts: Counter = field(default_factory=Counter)
 
     def run(self, decision: Decision, rows: list[int], files: dict[str, bytes]) -> ChannelReport:
         for file in decision.install.get(self.number, ()):
             for row in unpack(files[file]).to_pylist():
-                assert row["key"] not in self.counts, "state arrives before the rows"
-                self.counts[row["key"]] = row["count"]
+                assert row["key"] not in self.counts or self.merging, "state arrives before the rows"
+                self.counts[row["key"]] += row["count"]
         self.counts.update(rows)
         extract, listed = decision.extract, set(decision.listed_keys.tolist())
         extracted = {}
@@ -66,23 +67,29 @@ class Channel:
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 2**32), st.sampled_from([1, 30, 10**9]), st.booleans())
-def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_bytes: int, resizing: bool) -> None:
+@given(st.integers(0, 2**32), st.sampled_from([1, 30, 10**9]), st.booleans(), st.booleans())
+def test_state_is_where_the_rows_go_whoever_is_not_called(
+    seed: int, max_move_bytes: int, resizing: bool, splitting: bool
+) -> None:
     rng = np.random.default_rng(seed)
-    controller = Controller(RandomMoves(seed=seed), max_move_bytes=max_move_bytes, min_gain=-np.inf)
-    channels = [Channel(c) for c in range(CHANNELS)]
+    controller = Controller(
+        RandomMoves(seed=seed), max_move_bytes=max_move_bytes, min_gain=-np.inf, splitting=splitting
+    )
+    channels = [Channel(c, merging=splitting) for c in range(CHANNELS)]
     files: dict[str, bytes] = {}
 
     def keep(channel: int, state: bytes) -> str:
         files[f"{channel}.{len(files)}"] = state
         return f"{channel}.{len(files) - 1}"
 
-    decision, truth, tables = Decision(0, RoutingTable.initial(CHANNELS, SLOTS)), Counter(), set()
+    decision, truth, tables, split = Decision(0, RoutingTable.initial(CHANNELS, SLOTS)), Counter(), set(), 0
     for batch in range(30):
         wish = int(rng.integers(1, CHANNELS + 1)) if resizing and rng.random() < 0.3 else None
         rows = rng.integers(-20, 20, rng.integers(0, 12))
+        if splitting:  # some keys are hot for a while
+            rows = np.where(rng.random(len(rows)) < 0.5, batch // 5, rows)
         truth.update(rows.tolist())
-        owner = decision.table.lookup(rows)
+        owner = np.array([rng.choice(decision.table.candidates(key)) for key in rows.tolist()])
         ticks = rng.random() < 0.5
         reports = {}
         for channel in channels:
@@ -92,13 +99,21 @@ def test_state_is_where_the_rows_go_whoever_is_not_called(seed: int, max_move_by
                 report = channel.run(Decision.from_json(decision.for_tasks()), mine, files)
                 reports[channel.number] = ChannelReport.from_bytes(report.to_bytes())
         tables.add(decision.table.version)
+        split += len(decision.table.split) > 0
+        for channel in channels:
+            if channel.number in reports:
+                leaving = {m.id for m in decision.extract if m.kind == "key" and m.source == channel.number}
+                for key in {*channel.counts} & {*decision.table.split_keys.tolist()} - leaving:
+                    assert channel.number in decision.table.candidates(key), "parts are where they are looked for"
         decision, _ = controller.next_decision(Decision.from_json(decision.to_json()), reports, keep, channels=wish)
         assert decision.batch_id == batch + 1
     in_flight = {f: row for fs in decision.install.values() for f in fs for row in [unpack(files[f]).to_pylist()]}
     total = sum((c.counts for c in channels), Counter())
-    total.update({row["key"]: row["count"] for rows in in_flight.values() for row in rows})
+    for row in [row for rows in in_flight.values() for row in rows]:
+        total[row["key"]] += row["count"]
     assert total == truth
     assert len(tables) > 1, "something moved"
+    assert (split > 0) == splitting
 
 
 def test_a_balanced_stream_is_left_alone() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from unskew.operators import Clock, Groups, KeyedState, Operator
+from unskew.operators import Aggregate, Clock, Groups, KeyedState, Operator
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing import RoutingTable
 from unskew.spark.balance import balance
@@ -88,6 +88,7 @@ def main() -> None:
     options.add_argument("--planner", default="random")
     options.add_argument("--shuffle", action="store_true")
     options.add_argument("--resize", action="store_true", help="another number of channels now and then")
+    options.add_argument("--split", action="store_true", help="aggregates with split keys, in place of chains")
     options.add_argument("--gap", type=float, default=0.0, help="seconds that the fifth batch's sink waits")
     given = options.parse_args()
     memory = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}
@@ -100,23 +101,35 @@ def main() -> None:
     gain = -np.inf if given.planner == "random" else 0.0
     channels = 2 if given.resize else 4
     balanced = balance(
-        events, "key", channels=channels, max_channels=4, planner=planner, min_gain=gain, slots=64, tracked_keys=50
+        events,
+        "key",
+        channels=channels,
+        max_channels=4,
+        planner=planner,
+        min_gain=gain,
+        slots=64,
+        tracked_keys=50,
+        split="auto" if given.split else None,
     )
+    totals = Aggregate(rows="count", total="sum(sequence)", latest="max(source)")
+    stage = balanced.apply(totals if given.split else Ledger())
     out = str(given.home / "out")
 
     def write(rows: DataFrame, batch_id: int) -> None:
         rows.write.mode("overwrite").parquet(f"{out}/batch_id={batch_id}")
+        if running and running[0].routing_table.split:
+            (given.home / "split").touch()
         if batch_id == 4:
             time.sleep(given.gap)  # Spark ends Python workers that are idle for a minute
         if given.resize and running:
             running[0].resize(random.Random(given.seed + batch_id).randint(1, 4))
 
-    writer = balanced.apply(Ledger()).writeStream.option("checkpointLocation", str(given.home / "checkpoint"))
+    writer = stage.writeStream.option("checkpointLocation", str(given.home / "checkpoint"))
     running: list[BalancedQuery] = []
     query = writer.foreachBatch(write).trigger(availableNow=True).start()
     running.append(query)
     query.awaitTermination()
-    print(f"ENDED with {len(query.moves)} moves in this run")
+    print(f"ENDED with {len(query.moves)} moves and {len(query.routing_table.split)} split keys in this run")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +40,8 @@ class Schedule:
     arguments: tuple[str, ...] = ()
 
 
-def write_data(home: Path, seed: int, batches: int, rows: int = 3000) -> Counter:
-    """Write one file per batch; return the truth.
+def write_data(home: Path, seed: int, batches: int, rows: int = 3000, zipf: float = 1.3, drift: int = 0) -> Counter:
+    """Write one file per batch, with other hot keys after every second one if there is a `drift`; return the truth.
 
     Each file is a source of its own, within which order is checked: when a driver dies between two logs of Spark's,
     the next batch has two files, which Spark reads in any order.
@@ -50,7 +50,7 @@ def write_data(home: Path, seed: int, batches: int, rows: int = 3000) -> Counter
     truth: Counter = Counter()
     (home / "data").mkdir(parents=True)
     for batch in range(batches):
-        keys = [None if k == 7 else f"k{k}" for k in rng.zipf(1.3, rows) % 400]
+        keys = [None if k == 7 else f"k{k}" for k in (rng.zipf(zipf, rows) + drift * (batch // 2)) % 400]
         truth.update(keys)
         sequence = np.arange(rows) + batch * rows
         table = pa.table({"key": pa.array(keys, pa.string()), "source": np.full(rows, batch), "sequence": sequence})
@@ -97,6 +97,25 @@ def check(home: Path, truth: Counter, ordered: bool = True) -> None:
             assert row["disorder"] == 0, f"rows of {key!r} came out of order in {row}"
         count[key], secret[key] = row["rows"], row["secret"]
     assert count == truth
+
+
+def check_totals(home: Path) -> None:
+    """Check every row of running totals: each batch's are those of all files up to the latest that it has read."""
+    assert (home / "split").exists(), "no key was split, so nothing was tested"
+    files = [pq.read_table(path).to_pylist() for path in sorted((home / "data").iterdir())]
+    truth, read = defaultdict(lambda: [0, 0]), 0
+    for folder in sorted((home / "out").iterdir(), key=lambda path: int(path.name.split("=")[1])):
+        rows = pq.read_table(folder, partitioning=None).to_pylist()
+        latest, touched = max(row["latest"] for row in rows), set()
+        for row in [row for file in files[read : latest + 1] for row in file]:
+            truth[row["key"]][0] += 1
+            truth[row["key"]][1] += row["sequence"]
+            touched.add(row["key"])
+        read = latest + 1
+        assert len(rows) == len(touched), f"a row for every key of {folder.name}"
+        for row in rows:
+            assert [row["rows"], row["total"]] == truth[row["key"]], f"{row} in {folder.name}"
+    assert read == len(files)
 
 
 def _start(home: Path, schedule: Schedule) -> subprocess.Popen:

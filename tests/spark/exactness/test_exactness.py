@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kills import Schedule, check, run_to_the_end, write_data
+from kills import Schedule, check, check_totals, run_to_the_end, write_data
 
 from unskew.planners import PLANNERS
 
@@ -58,3 +58,19 @@ def test_nothing_is_lost_and_nothing_twice(schedule: Schedule, tmp_path: Path) -
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_nothing_is_lost_and_nothing_twice_in_many_ways(seed: int, tmp_path: Path) -> None:
     run(drawn(seed), tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 212))
+def test_totals_of_split_keys_are_exact_in_every_batch(seed: int, tmp_path: Path) -> None:
+    """A worker, an executor and the driver die in turn while keys are split and become whole again."""
+    master = MASTERS[seed % len(MASTERS)]
+    kinds = ("worker", "executor", "driver") if master.startswith("local-cluster") else ("worker", "driver", "worker")
+    arguments = ("--split", "--planner", "random" if seed % 2 else "mixed", *(("--resize",) if seed % 4 == 3 else ()))
+    schedule = Schedule(seed, tuple((1 + 2 * at, kind) for at, kind in enumerate(kinds)), master, arguments)
+    write_data(tmp_path, seed, batches=10, zipf=1.6, drift=37)
+    story = run_to_the_end(tmp_path, schedule)
+    print(schedule, story)
+    assert any(event.startswith("killed") for event in story), "nobody was killed, so nothing was tested"
+    check_totals(tmp_path)
