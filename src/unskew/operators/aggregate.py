@@ -1,17 +1,45 @@
-"""Running aggregates per key: counts, sums, extremes, means."""
+"""Running aggregates per key, any number at once."""
 
 from __future__ import annotations
 
 import re
 from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 from pyarrow import types
 
 from unskew.errors import ArgumentError
-from unskew.operators.aggregate_functions import RESULTS, Count, Result
+from unskew.operators.aggregate_distinct import ApproximateDistinct
+from unskew.operators.aggregate_functions import Count, Max, Mean, Min, Result, Sum
+from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy
+from unskew.operators.aggregate_top import Top
+from unskew.operators.aggregate_variance import StddevPop, StddevSamp, VarPop, VarSamp
 from unskew.operators.base import Mergeable, require_column
 from unskew.operators.groups import Groups
+
+RESULTS: dict[str, type[Result]] = {
+    "count": Count,
+    "sum": Sum,
+    "mean": Mean,
+    "avg": Mean,
+    "min": Min,
+    "max": Max,
+    "var_samp": VarSamp,
+    "variance": VarSamp,
+    "var_pop": VarPop,
+    "stddev_samp": StddevSamp,
+    "stddev": StddevSamp,
+    "std": StddevSamp,
+    "stddev_pop": StddevPop,
+    "first": First,
+    "last": Last,
+    "min_by": MinBy,
+    "max_by": MaxBy,
+    "approx_count_distinct": ApproximateDistinct,
+    "top": Top,
+}
+"""The functions by the names that Spark has for them; ``top`` is ours."""
 
 _ANY_ROW = "*"
 _CALL = re.compile(r"\s*(\w+)\s*(?:\(\s*(.*?)\s*\))?\s*", re.DOTALL)
@@ -23,13 +51,18 @@ class Aggregate(Mergeable):
     Nulls are passed over; an aggregate over no value is null, a count 0. Types are Spark's: a sum of integers is a
     long, of floats a double, of ``decimal(p, s)`` a ``decimal(p + 10, s)``; a mean is a double, of decimals
     ``decimal(p + 4, s + 4)`` rounded half up. A sum that leaves its range is an error, as under Spark's ANSI mode. NaN
-    is the greatest float. Sums of floats depend on the order of the rows in their last digits.
+    is the greatest float. Sums of floats depend on the order of the rows in their last digits, and variances too.
+
+    A key's state has a fixed size, or one that is bounded: ``top`` keeps k values, ``approx_count_distinct`` at most
+    1 KB with Spark's precision.
 
     Parameters
     ----------
     columns
-        Name of each result, and what it is: ``"count"``, ``"count(column)"``, ``"sum(column)"``, ``"min(column)"``,
-        ``"max(column)"``, ``"mean(column)"`` or ``"avg(column)"``.
+        Name of each result, and what it is: ``"count"``, ``"count(x)"``, ``"sum(x)"``, ``"min(x)"``, ``"max(x)"``,
+        ``"mean(x)"``, ``"variance(x)"``, ``"stddev(x)"``, ``"var_pop(x)"``, ``"stddev_pop(x)"``, ``"first(x)"``,
+        ``"last(x)"`` (``"last(x, true)"`` passes over nulls), ``"min_by(x, y)"``, ``"max_by(x, y)"``,
+        ``"approx_count_distinct(x)"``, ``"top(x, 3)"``. See the classes in `RESULTS`.
 
     Examples
     --------
@@ -43,6 +76,8 @@ class Aggregate(Mergeable):
     {'user': 'bob', 'n': 1, 'total': 2, 'mean': 2.0}
     {'user': 'bob', 'n': 2, 'total': 7, 'mean': 3.5}
     """
+
+    memory: ClassVar[str] = "constant"
 
     def __init__(self, **columns: str) -> None:
         if not columns:
@@ -66,6 +101,7 @@ class Aggregate(Mergeable):
         if repeated:
             raise ArgumentError("a result has the name of a key column", got=repeated[0], hint="choose another name")
         super().check()
+        self.commutative = all(result.commutative for result in self._results)
 
     @property
     def value_schema(self) -> pa.Schema:
@@ -81,8 +117,7 @@ class Aggregate(Mergeable):
         """Aggregate the rows of each group."""
         arrays = []
         for result in self._results:
-            column = None if result.column is None else _joined(rows.column(result.column))
-            arrays.extend(result.lift(column, groups))
+            arrays.extend(result.lift([_joined(rows.column(column.name)) for column in result.columns], groups))
         return pa.Table.from_arrays(arrays, schema=self.value_schema)
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
@@ -99,24 +134,28 @@ class Aggregate(Mergeable):
 
     @cached_property
     def _results(self) -> tuple[Result, ...]:
-        results: list[Result] = []
-        for name, (make, column) in self._calls.items():
-            if column == _ANY_ROW:
-                results.append(Count(name, None, pa.int64()))
-            else:
-                kind = require_column(self.input_schema, column).type
-                results.append(make(name, column, kind.value_type if types.is_dictionary(kind) else kind))
+        results = []
+        for name, (make, columns, option) in self._calls.items():
+            fields = [require_column(self.input_schema, column) for column in columns]
+            plain = (pa.field(f.name, f.type.value_type if types.is_dictionary(f.type) else f.type) for f in fields)
+            results.append(make(name, tuple(plain), option))
         return tuple(results)
 
 
-def _parsed(name: str, text: str) -> tuple[type[Result], str]:
+def _parsed(name: str, text: str) -> tuple[type[Result], list[str], str | None]:
+    """Return function, columns and option of a call in words."""
     call = _CALL.fullmatch(text)
     make = RESULTS.get(call[1].lower()) if call else None
-    column = call[2] if call else None
-    if make is None or (not column and make is not Count) or (column == _ANY_ROW and make is not Count):
-        hint = f"one of count, {', '.join(f'{function}(column)' for function in RESULTS)}"
-        raise ArgumentError("this is not an aggregate", where=f"result {name!r}", got=text, hint=hint)
-    return make, column or _ANY_ROW
+    if call and make is not None:
+        words = [call[2]] if call[2] and call[2] != _ANY_ROW else []
+        if make.most_columns + make.takes_option > 1:
+            words = [word.strip() for word in (call[2] or "").split(",")]
+        columns, options = words[: make.most_columns], words[make.most_columns :]
+        enough = make.least_columns <= len(columns) and len(options) <= make.takes_option
+        if enough and all(words) and (call[2] != _ANY_ROW or make is Count):
+            return make, columns, options[0] if options else None
+    hint = f"one of count, {', '.join(f'{function}(column)' for function in RESULTS)}"
+    raise ArgumentError("this is not an aggregate", where=f"result {name!r}", got=text, hint=hint)
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:

@@ -1,10 +1,11 @@
-"""The aggregate functions, one class each: how values become state, states one state, and state a result."""
+"""The first aggregate functions, one class each: how values become state, states one state, and state a result."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,23 +22,46 @@ _DIGITS_FOR_SUMS, _DIGITS_FOR_MEANS = 10, 4
 
 @dataclass(frozen=True)
 class Result(ABC):
-    """One aggregate: `name` is what it is called, `column` what it is over, `input_kind` the type of that column."""
+    """One aggregate function over columns.
+
+    Parameters
+    ----------
+    name
+        What the result is called.
+    columns
+        The columns that it is over.
+    option
+        What was written behind the columns, if anything: ``"3"`` in ``"top(price, 3)"``.
+    """
 
     name: str
-    column: str | None
-    input_kind: pa.DataType
+    columns: tuple[pa.Field, ...]
+    option: str | None = None
+
+    least_columns: ClassVar[int] = 1
+    most_columns: ClassVar[int] = 1
+    takes_option: ClassVar[bool] = False
+
+    commutative: ClassVar[bool] = True
+    """Whether states may be merged in any order."""
 
     def __post_init__(self) -> None:
-        if not self.fits(self.input_kind):
-            raise ColumnError(
-                f"{type(self).__name__.lower()} does not work on this type",
-                where=f"column {self.column!r}",
-                got=str(self.input_kind),
-            )
+        for column in self.columns[:1]:
+            if not self.fits(column.type):
+                raise ColumnError(
+                    f"{type(self).__name__.lower()} does not work on this type",
+                    where=f"column {column.name!r}",
+                    got=str(column.type),
+                )
+
+    @property
+    def input_kind(self) -> pa.DataType:
+        """The type of the first column."""
+        return self.columns[0].type
 
     def fits(self, kind: pa.DataType) -> bool:
         """Tell whether columns of this type can be aggregated so."""
-        return any(test(kind) for test in (types.is_signed_integer, types.is_floating, types.is_decimal128))
+        return _is_number(kind)
 
     @property
     @abstractmethod
@@ -50,7 +74,7 @@ class Result(ABC):
         return [pa.field(self.name, self.kind)]
 
     @abstractmethod
-    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Return the state that the values of each group amount to."""
 
     @abstractmethod
@@ -65,6 +89,8 @@ class Result(ABC):
 class Count(Result):
     """Rows, or values that are not null."""
 
+    least_columns: ClassVar[int] = 0
+
     def fits(self, kind: pa.DataType) -> bool:
         """Accept every type."""
         return True
@@ -74,11 +100,11 @@ class Count(Result):
         """A long."""
         return pa.int64()
 
-    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Count."""
-        if values is None or values.null_count == 0:
+        if not columns or columns[0].null_count == 0:
             return [pa.array(groups.counts)]
-        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        valid = columns[0].is_valid().to_numpy(zero_copy_only=False)
         return [pa.array(np.bincount(groups.group_of_row[valid], minlength=len(groups)))]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
@@ -94,9 +120,9 @@ class Sum(Result):
         """Spark's type for sums."""
         return _type_of_sum(self.input_kind)
 
-    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Add values up."""
-        return [sum_by_group(_as(values, self.kind), groups)]
+        return [sum_by_group(_as(columns[0], self.kind), groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Add sums up."""
@@ -120,10 +146,10 @@ class Mean(Result):
         total = _type_of_sum(self.input_kind) if types.is_decimal(self.input_kind) else pa.float64()
         return [pa.field(f"{self.name}.sum", total), pa.field(f"{self.name}.count", pa.int64())]
 
-    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Add values up, and count them."""
-        total = sum_by_group(_as(values, self.state[0].type), groups)
-        return [total, *Count(self.name, self.column, self.input_kind).lift(values, groups)]
+        total = sum_by_group(_as(columns[0], self.state[0].type), groups)
+        return [total, *Count(self.name, self.columns).lift(columns, groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Add both up."""
@@ -144,17 +170,16 @@ class Extreme(Result):
 
     def fits(self, kind: pa.DataType) -> bool:
         """Accept what has an order."""
-        ordered = (types.is_temporal, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-        return super().fits(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
+        return has_order(kind)
 
     @property
     def kind(self) -> pa.DataType:
         """The type of the values."""
         return self.input_kind
 
-    def lift(self, values: pa.Array | None, groups: Groups) -> list[pa.Array]:
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Choose among values."""
-        return [type(self).pick(_as(values, self.kind), groups)]
+        return [type(self).pick(_as(columns[0], self.kind), groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Choose among those chosen."""
@@ -173,7 +198,14 @@ class Max(Extreme):
     pick = staticmethod(greatest_by_group)
 
 
-RESULTS: dict[str, type[Result]] = {"count": Count, "sum": Sum, "mean": Mean, "avg": Mean, "min": Min, "max": Max}
+def has_order(kind: pa.DataType) -> bool:
+    """Tell whether values of a type can be compared."""
+    ordered = (types.is_temporal, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return _is_number(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (types.is_signed_integer, types.is_floating, types.is_decimal128))
 
 
 def _type_of_sum(kind: pa.DataType) -> pa.DataType:
@@ -192,6 +224,5 @@ def _decimal_quotient(total: pa.Array, count: pa.Array, kind: pa.DataType) -> pa
         raise RangeError(f"a mean is out of the range of {kind}", hint="take the mean of a double") from None
 
 
-def _as(values: pa.Array | None, kind: pa.DataType) -> pa.Array:
-    assert values is not None  # only Count works without a column
+def _as(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values if values.type == kind else values.cast(kind)

@@ -27,7 +27,7 @@ def sum_by_group(values: pa.Array, groups: Groups) -> pa.Array:
 
     Raises `RangeError` if a sum of integers or decimals leaves the range of its type.
     """
-    group_of_row, valid = fixed(groups.group_of_row), _valid(values)
+    group_of_row, valid = fixed(groups.group_of_row), valid_rows(values)
     any_valid = np.zeros(len(groups), np.bool_)
     if types.is_decimal(values.type):
         words = np.zeros((len(groups), 2), np.uint64)
@@ -49,34 +49,38 @@ def sum_by_group(values: pa.Array, groups: Groups) -> pa.Array:
 
 def least_by_group(values: pa.Array, groups: Groups) -> pa.Array:
     """Return the smallest value of each group as Spark orders them (NaN is the greatest); null where there is none."""
-    return _extreme(values, groups, greatest=False)
+    return take_rows(values, extreme_rows(values, groups, greatest=False))
 
 
 def greatest_by_group(values: pa.Array, groups: Groups) -> pa.Array:
     """Return the greatest value of each group as Spark orders them (NaN is the greatest); null where there is none."""
-    return _extreme(values, groups, greatest=True)
+    return take_rows(values, extreme_rows(values, groups, greatest=True))
 
 
-def _extreme(values: pa.Array, groups: Groups, *, greatest: bool) -> pa.Array:
+def extreme_rows(values: pa.Array, groups: Groups, *, greatest: bool) -> Numbers:
+    """Return the row of the smallest or greatest value of each group, the first of equals; -1 where there is none."""
     rows = np.full(len(groups), _NONE, np.int64)
-    _kernel_extreme(fixed(_sortable(values)), _valid(values), fixed(groups.group_of_row), greatest, rows)
+    _kernel_extreme(fixed(sortable(values)), valid_rows(values), fixed(groups.group_of_row), greatest, rows)
+    return rows
+
+
+def take_rows(values: pa.Array, rows: Numbers) -> pa.Array:
+    """Return the values of rows, null where the row is -1."""
     return values.take(pa.array(rows, mask=rows == _NONE))
 
 
-def _sortable(values: pa.Array) -> NDArray[Any]:
+def sortable(values: pa.Array) -> NDArray[Any]:
     """Return int64 or float64 numbers in the order of the values: the values themselves, or their ranks."""
     kind = values.type
     if types.is_floating(kind):
         return fixed_width(values, kind.to_pandas_dtype()).astype(np.float64, copy=False)
     if types.is_signed_integer(kind) or types.is_temporal(kind):
         return fixed_width(values, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64, copy=False)
-    order = pc.array_sort_indices(values).to_numpy()
-    ranks = np.empty(len(values), np.int64)
-    ranks[order] = np.arange(len(values))
-    return ranks
+    return np.asarray(pc.rank(values, tiebreaker="dense").to_numpy()).astype(np.int64)
 
 
-def _valid(values: pa.Array) -> Mask:
+def valid_rows(values: pa.Array) -> Mask:
+    """Tell which values are not null."""
     if values.null_count == 0:
         return fixed(np.ones(len(values), np.bool_))
     return fixed(values.is_valid().to_numpy(zero_copy_only=False))

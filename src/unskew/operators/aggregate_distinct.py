@@ -1,0 +1,197 @@
+"""How many different values there are, about."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numba import njit, uint64
+from numpy.typing import NDArray
+
+from unskew.errors import ArgumentError
+from unskew.hashing import xxhash64
+from unskew.operators.aggregate_functions import Result
+from unskew.operators.groups import Groups
+from unskew.operators.index import fixed
+from unskew.operators.lists import concatenated, cut
+from unskew.operators.reductions import Numbers, valid_rows
+
+Entries = NDArray[np.uint32]
+
+_RANK_BITS = 6
+_RANKS = (1 << _RANK_BITS) - 1
+_FEWEST_BITS, _MOST_BITS = 4, 18
+_DEFAULT_ERROR = "0.05"
+
+# up to so many values linear counting is better, for 2^4, 2^5, ... registers; found by experiment by Heule et al.
+_LINEAR_COUNTING_UP_TO = (
+    10, 20, 40, 80, 220, 400, 900, 1800, 3100, 6500, 11500, 20000, 50000, 120000, 350000,
+)  # fmt: skip
+
+
+class ApproximateDistinct(Result):
+    """``approx_count_distinct(x)``: the number of different values, by HyperLogLog++.
+
+    The registers are those of Spark's function of this name: same hash, same precision. With Spark's 512 registers the
+    standard error is 4.6 %; up to about 400 different values, where both count linearly, the result is exactly Spark's.
+    Beyond, both are estimates with the same error; ours needs no table of corrections.
+    ``approx_count_distinct(x, 0.01)`` asks for a smaller error; memory grows with its inverse square.
+
+    A key's state is the list of its registers that are not zero, two bytes each (four below an error of 0.03), so that
+    keys with few values take little. Merging takes the greatest of each register: any order gives the same result.
+
+    References
+    ----------
+    Heule, Nunkesser and Hall, HyperLogLog in Practice, EDBT 2013. Ertl, New cardinality estimation algorithms for
+    HyperLogLog sketches, 2017, section 2.4.
+    """
+
+    takes_option: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            bits = self.bits
+        except ValueError:
+            bits = 0
+        if not _FEWEST_BITS <= bits <= _MOST_BITS:
+            hint = "a number from 0.0022 to 0.27, by default 0.05"
+            raise ArgumentError("this is not a relative error", where=self.name, got=self.option, hint=hint)
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Accept what can be hashed."""
+        xxhash64([pa.nulls(0, kind)], names=[self.columns[0].name])
+        return True
+
+    @property
+    def bits(self) -> int:
+        """Number of bits that choose a register."""
+        return math.ceil(2 * math.log2(1.106 / float(self.option or _DEFAULT_ERROR)))
+
+    @property
+    def kind(self) -> pa.DataType:
+        """A long."""
+        return pa.int64()
+
+    @property
+    def state(self) -> list[pa.Field]:
+        """Registers that are not zero: number of the register, shifted by six bits, and its value."""
+        small = self.bits + _RANK_BITS <= 16
+        return [pa.field(self.name, pa.list_(pa.uint16() if small else pa.uint32()))]
+
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Hash values."""
+        valid = np.flatnonzero(valid_rows(columns[0]))
+        hashes = xxhash64([columns[0]], names=[self.columns[0].name])[valid]
+        return [self._registers(_kernel_entries(hashes, self.bits), groups.group_of_row[valid], groups)]
+
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        """Take the greatest of each register."""
+        entries, list_of_entry = concatenated(states[0])
+        return [self._registers(entries.to_numpy().astype(np.uint32), groups.group_of_row[list_of_entry], groups)]
+
+    def finish(self, states: list[pa.Array]) -> pa.Array:
+        """Estimate."""
+        entries, list_of_entry = concatenated(states[0])
+        starts = np.concatenate(([0], np.cumsum(np.bincount(list_of_entry, minlength=len(states[0])))))
+        threshold = _LINEAR_COUNTING_UP_TO[self.bits - _FEWEST_BITS]
+        estimates = _kernel_estimates(entries.to_numpy().astype(np.uint32), starts, self.bits, threshold)
+        return pa.array(np.floor(estimates + 0.5).astype(np.int64))
+
+    def _registers(self, entries: Entries, group_of_entry: Numbers, groups: Groups) -> pa.Array:
+        sorted_by = Groups(groups.hashes, groups.keys, group_of_entry)
+        kept, lengths = _kernel_union(fixed(entries), fixed(sorted_by.order), fixed(sorted_by.starts), self.bits)
+        return cut(pa.array(kept).cast(self.state[0].type.value_type), lengths)
+
+
+@njit(cache=True)
+def _kernel_entries(hashes: Numbers, bits: int) -> Entries:
+    """Return register and rank of each hash: its first bits, and how many zeros follow plus one."""
+    entries = np.empty(len(hashes), np.uint32)
+    for row in range(len(hashes)):
+        hashed = uint64(hashes[row])
+        rest = (hashed << uint64(bits)) | (uint64(1) << uint64(bits - 1))
+        rank = 1
+        while rest >> uint64(63) == 0:
+            rest <<= uint64(1)
+            rank += 1
+        entries[row] = ((hashed >> uint64(64 - bits)) << uint64(_RANK_BITS)) | uint64(rank)
+    return entries
+
+
+@njit(cache=True)
+def _kernel_union(entries: Entries, order: Numbers, starts: Numbers, bits: int) -> tuple[Entries, Numbers]:
+    """Return the entries of each group, one per register, in the order of registers, and how many each has."""
+    registers, touched = np.zeros(1 << bits, np.uint32), np.empty(1 << bits, np.int64)
+    kept, lengths = np.empty(len(entries), np.uint32), np.empty(len(starts) - 1, np.int64)
+    total = 0
+    for group in range(len(lengths)):
+        seen = 0
+        for place in range(starts[group], starts[group + 1]):
+            entry = entries[order[place]]
+            register = np.int64(entry >> _RANK_BITS)
+            if registers[register] == 0:
+                touched[seen] = register
+                seen += 1
+            registers[register] = max(registers[register], entry)
+        if seen > 1:
+            touched[:seen].sort()
+        for place in range(seen):
+            kept[total] = registers[touched[place]]
+            registers[touched[place]] = 0
+            total += 1
+        lengths[group] = seen
+    return kept[:total].copy(), lengths
+
+
+@njit(cache=True)
+def _kernel_estimates(entries: Entries, starts: Numbers, bits: int, threshold: int) -> NDArray[np.float64]:
+    """Estimate the number of values behind each group's registers: by linear counting if few, else by Ertl's."""
+    size, most = 1 << bits, 64 - bits
+    estimates = np.empty(len(starts) - 1)
+    for group in range(len(estimates)):
+        zeros = size - (starts[group + 1] - starts[group])
+        if zeros > 0:
+            linear = size * math.log(size / zeros)
+            if linear <= threshold:
+                estimates[group] = linear
+                continue
+        counts = np.zeros(most + 2)
+        for place in range(starts[group], starts[group + 1]):
+            counts[entries[place] & _RANKS] += 1
+        z = size * _tau(1 - counts[most + 1] / size)
+        for rank in range(most, 0, -1):
+            z = 0.5 * (z + counts[rank])
+        z += size * _sigma(zeros / size)
+        estimates[group] = size * size / (2 * math.log(2.0) * z)
+    return estimates
+
+
+@njit(cache=True)
+def _sigma(x: float) -> float:
+    """Sum up x + x^2 + 2 x^4 + 4 x^8 ...: what registers that are still zero add."""
+    if x == 1.0:
+        return math.inf
+    y, z, before = 1.0, x, -1.0
+    while z != before:
+        x *= x
+        before = z
+        z += x * y
+        y += y
+    return z
+
+
+@njit(cache=True)
+def _tau(x: float) -> float:
+    """Sum up what registers that are full add."""
+    if not 0.0 < x < 1.0:
+        return 0.0
+    y, z, before = 1.0, 1 - x, -1.0
+    while z != before:
+        x = math.sqrt(x)
+        before = z
+        y *= 0.5
+        z -= (1 - x) ** 2 * y
+    return z / 3
