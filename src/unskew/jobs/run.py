@@ -70,12 +70,14 @@ def run(job: Job, view: View) -> Outcome:
         try:
             with own_or_running_session(job) as spark:
                 query = start(spark, job)
+                spark.sparkContext.setLogLevel("OFF")  # what goes wrong is said once, in one line, by us
                 try:
                     for batch in _follow(query, job.batches):
                         batches.append(batch)
                         view.show(batches, query)
                 finally:
-                    _stop(spark, query)
+                    query.stop()  # a batch that is cancelled runs again at the next start
+                    spark.sparkContext.setLogLevel("ERROR")
         except KeyboardInterrupt:
             interrupted = True
     return Outcome(tuple(batches), time.monotonic() - began, interrupted, job.checkpoint_location)
@@ -106,12 +108,3 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     told = [line for line in lines if line.startswith("unskew.errors.") or "Error: " in line]
     return (told[-1] if told else first_line(ValueError(text))).removeprefix("unskew.errors.")
-
-
-def _stop(spark: SparkSession, query: BalancedQuery) -> None:
-    """Stop a query that still runs, quietly: the batch that is cancelled runs again at the next start."""
-    if not query.isActive:
-        return
-    spark.sparkContext.setLogLevel("OFF")
-    query.stop()
-    spark.sparkContext.setLogLevel("ERROR")
