@@ -6,6 +6,7 @@ from unskew.operators.cache import CachePlace, LocalCache
 from unskew.operators.groups import Groups, group_rows
 from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.history import History
+from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
 from unskew.operators.self_join import SelfJoin
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
@@ -23,6 +24,8 @@ __all__ = [
     "LocalCache",
     "MemoryStore",
     "Mergeable",
+    "NaiveBayes",
+    "NaiveBayesModel",
     "Operator",
     "SelfJoin",
     "TopK",
