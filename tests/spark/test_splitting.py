@@ -68,6 +68,18 @@ def test_hot_keys_are_split_while_they_are_hot_and_totals_stay_exact(spark, tmp_
     assert len(home) >= 3, "parts of a key that cooled down went home"
 
 
+@pytest.mark.parametrize("scheme", ["pkg", "d-choices", pytest.param("shuffle", marks=pytest.mark.slow)])
+def test_whole_streams_under_a_scheme_give_the_same_totals(spark, tmp_path: Path, scheme: str) -> None:
+    truth = zipf_batches(tmp_path / "data", [1.4, 1.4, 1.4], rows=8000)
+    ours, imbalance, query = run(spark, tmp_path / "data", tmp_path / "ours", channels=4, split=scheme)
+    assert ours == truth
+    assert query.routing_table.version == 0, "no table entry"
+    if scheme == "pkg":
+        assert max(imbalance) < 1.2
+    else:
+        assert imbalance[-1] < 1.02
+
+
 @pytest.mark.slow
 def test_twenty_channels_are_even_where_no_owner_per_key_can_be(spark, tmp_path: Path) -> None:
     truth = zipf_batches(tmp_path / "data", [1.4] * 6, rows=200_000, keys=100_000)
@@ -86,5 +98,5 @@ def test_operators_that_cannot_merge_are_refused(spark, tmp_path: Path) -> None:
     balanced = unskew.balance(events, "key", split="auto")
     with pytest.raises(ArgumentError, match="cannot merge"):
         balanced.apply_per_key(lambda key, rows, state: (state, []), "n long", "n long")
-    with pytest.raises(ArgumentError, match="no such way to split"):
+    with pytest.raises(ArgumentError, match="no scheme of that name"):
         unskew.balance(events, "key", split="sideways")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -20,12 +21,16 @@ from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.planners import Planner
 from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
+from unskew.spark.batch import BalancedBatch
 from unskew.spark.controller import Controller
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
 from unskew.spark.stage import Stage
 from unskew.spark.times import milliseconds
+from unskew.splitters import SPLITTERS, Splitter, splitter
 
 GIBIBYTE = 1 << 30
+
+AUTO = "auto"
 
 OUTPUT_MODES = ("append", "update")
 
@@ -54,9 +59,10 @@ def balance(
     tracked_keys: int | None = 2000,
     max_move_bytes: int = 64 << 20,
     min_gain: float = 0.02,
-    split: Literal["auto"] | None = None,
+    split: str | Splitter | None = None,
     slots: int = DEFAULT_SLOTS,
     cache_bytes: int = GIBIBYTE,
+    sample: float | None = None,
 ) -> BalancedStream:
     """Group a stream by a key, as ``events.groupBy(key)`` does, and keep the work balanced while it runs.
 
@@ -66,7 +72,7 @@ def balance(
     Parameters
     ----------
     events
-        A streaming DataFrame.
+        A streaming DataFrame. Of static rows a `unskew.spark.batch.BalancedBatch` comes, which plans once.
     key
         The key's column or columns.
     channels
@@ -89,15 +95,17 @@ def balance(
     min_gain
         Plans are carried out only if they make the fullest channel lighter by this share of the mean.
     split
-        ``"auto"``: keys that no channel can carry alone are shared by all channels, as long as they are so hot; for
-        operators that can merge partial states, such as aggregates.
+        For operators that can merge partial states, such as aggregates. ``"auto"``: keys that no channel can carry
+        alone are shared by all channels, as long as they are so hot; all others have an owner. A splitting scheme
+        (``"pkg"``, ``"greedy-d"``, ``"d-choices"``, ``"w-choices"``, ``"shuffle"``, or a `Splitter`): all rows go to
+        workers by that scheme, which send partial states to the owners; the planner is not asked.
     slots
         Slots of the routing table; fixed for the life of a checkpoint.
     cache_bytes
         Budget of each executor's local cache of state.
+    sample
+        For static rows: the share of them that statistics are taken from, such as 0.05; all where not given.
     """
-    if not events.isStreaming:
-        raise ArgumentError("balance needs a streaming DataFrame", hint="read it with spark.readStream")
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:
         if name not in events.columns:
@@ -112,12 +120,14 @@ def balance(
         raise ArgumentError(f"there are {first} channels already at first", got=max_channels, where="max_channels")
     parameters: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     chosen = make_planner(planner, **parameters) if isinstance(planner, str) else planner
+    if not events.isStreaming:
+        return BalancedBatch(events, names, first, slots, chosen, tracked_keys, sample)  # type: ignore[return-value]
     batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, milliseconds(interval))
     if batches < 1:
         raise ArgumentError("an interval has at least one batch", got=interval)
-    if split not in (None, "auto"):
-        raise ArgumentError("there is no such way to split keys", got=split, hint='"auto", or None')
-    controller = Controller(chosen, batches, max_move_bytes, min_gain, pause_ms, splitting=split == "auto")
+    controller = Controller(
+        chosen, batches, max_move_bytes, min_gain, pause_ms, splitting=split == AUTO, scheme=_scheme(split)
+    )
     return BalancedStream(events, names, first, limit, elastic, slots, controller, tracked_keys, cache_bytes)
 
 
@@ -215,7 +225,8 @@ class BalancedStream:
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
         bound = operator.bind(_arrow_schema(self.events), self.key)
-        if self.controller.splitting and not (bound.mergeable and bound.time_mode == "none"):
+        splits = self.controller.splitting or self.controller.scheme is not None
+        if splits and not (bound.mergeable and bound.time_mode == "none"):
             raise ArgumentError(
                 "keys of this operator cannot be split: it cannot merge partial states, or works with timeouts",
                 got=operator,
@@ -234,6 +245,22 @@ class BalancedStream:
             cache_bytes=self.cache_bytes,
             shuffled=has_shuffle(self.events),
         )
+
+
+def _scheme(split: str | Splitter | None) -> Splitter | None:
+    """Return the scheme for all rows, if one is wanted."""
+    if split is None or split == AUTO:
+        return None
+    if isinstance(split, str):
+        distinct = {"distinct": True} if "distinct" in inspect.signature(SPLITTERS[split]).parameters else {}
+        split = splitter(split, **distinct)
+    if split.shares_memory or not split.online:
+        raise ArgumentError(
+            f"{split.name} needs one memory for all tasks, or tuples that are still to come",
+            where="split",
+            hint="choose auto, pkg, greedy-d, d-choices, w-choices or shuffle",
+        )
+    return split
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:

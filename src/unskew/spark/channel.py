@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     StatefulProcessor,
@@ -55,6 +56,8 @@ class ChannelSettings:
         Keys that a channel reports one by one, at most; the rest is reported by slot. None: all that had rows.
     cache_bytes
         Budget of the executor's cache of state.
+    workers
+        Whether rows come from the workers of a splitting scheme, one source each.
     """
 
     query: str
@@ -63,6 +66,7 @@ class ChannelSettings:
     slots: int
     tracked_keys: int | None
     cache_bytes: int
+    workers: bool = False
 
 
 class ChannelProcessor(StatefulProcessor):
@@ -91,7 +95,7 @@ class ChannelProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Work on a batch that has rows, for this channel or another; called by Spark."""
-        yield self._batch(key, self._rows(rows), timerValues)
+        yield self._batch(key, self._packs(rows), timerValues)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -100,9 +104,9 @@ class ChannelProcessor(StatefulProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Work on a batch without rows, in which time has passed; called by Spark."""
-        yield self._batch(key, self._rows(iter(())), timerValues)
+        yield self._batch(key, [], timerValues)
 
-    def _batch(self, key: Any, rows: pa.Table, timers: TimerValues) -> pd.DataFrame:
+    def _batch(self, key: Any, packs: list[tuple[int, pa.Table]], timers: TimerValues) -> pd.DataFrame:
         settings, operator, decision = self.settings, self.settings.operator, current_decision(self.settings.query)
         channel = settings.labels.index(int(key[0]))
         clock = self._clock(decision, timers)
@@ -114,7 +118,7 @@ class ChannelProcessor(StatefulProcessor):
             deadline=operator.deadline,
             cache=executor_cache(settings.cache_bytes).place(settings.query, channel),
         ) as state:
-            output, partials, report = self._work(state, channel, rows, decision, clock)
+            output, partials, report = self._work(state, channel, packs, decision, clock)
             state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
         self._be_called_again(clock)
         payloads = [(ROWS, pack(output.slice(at, ROWS_PER_PAYLOAD))) for at in _parts(output.num_rows)]
@@ -139,19 +143,23 @@ class ChannelProcessor(StatefulProcessor):
         now = clock.watermark_ms if mode == "event" else clock.processing_time_ms
         self._handle.registerTimer((now or 0) + 1)
 
-    def _rows(self, rows: Iterator[pd.DataFrame]) -> pa.Table:
-        """Return the batch's rows of this channel, in the order of source partition and sequence."""
+    def _packs(self, rows: Iterator[pd.DataFrame]) -> list[tuple[int, pa.Table]]:
+        """Return the batch's rows of this channel and their source, in the order of source partition and sequence."""
         frames = list(rows)
-        packs = pd.concat(frames).dropna(subset=["blob"]).sort_values(["source", "sequence"])["blob"] if frames else ()
+        if not frames:
+            return []
+        packs = pd.concat(frames).dropna(subset=["blob"]).sort_values(["source", "sequence"])
+        schema = self._row_schema
+        return [(s, unpack(blob).cast(schema)) for s, blob in zip(packs["source"], packs["blob"], strict=True)]
+
+    @property
+    def _row_schema(self) -> pa.Schema:
         operator = self.settings.operator
         schema = operator.combined_schema.append(pa.field(HASH_COLUMN, pa.int64()))
-        if operator.mergeable:
-            schema = schema.append(pa.field(COUNT_COLUMN, pa.int64()))
-        tables = [unpack(blob).cast(schema) for blob in packs]
-        return pa.concat_tables(tables).combine_chunks() if tables else schema.empty_table()
+        return schema.append(pa.field(COUNT_COLUMN, pa.int64())) if operator.mergeable else schema
 
     def _work(
-        self, state: KeyedState, channel: int, table: pa.Table, decision: Decision, clock: Clock
+        self, state: KeyedState, channel: int, packs: list[tuple[int, pa.Table]], decision: Decision, clock: Clock
     ) -> tuple[pa.Table, pa.Table | None, ChannelReport]:
         operator = self.settings.operator
         files = decision.install.get(channel, ())
@@ -161,6 +169,7 @@ class ChannelProcessor(StatefulProcessor):
                 operator.absorb(state, moved)  # a split key may be here in part
             else:
                 state.install(moved)
+        table = pa.concat_tables([pack for _, pack in packs] or [self._row_schema.empty_table()]).combine_chunks()
         rows = table.select(operator.combined_schema.names)
         groups = state.group(rows, table.column(HASH_COLUMN).to_numpy())
         tuples = groups.counts.astype(np.float64)
@@ -188,6 +197,7 @@ class ChannelProcessor(StatefulProcessor):
             state_rows=state.rows,
             state_bytes=state.bytes,
             watermark_ms=clock.watermark_ms,
+            worker_rows=_rows_by_worker(packs, len(self.settings.labels)) if self.settings.workers else (),
         )
         return pa.concat_tables([output, timed_out]).combine_chunks(), partials, report
 
@@ -204,6 +214,13 @@ def _extract(state: KeyedState, channel: int, decision: Decision) -> dict[int, p
         )
         for target in targets
     }
+
+
+def _rows_by_worker(packs: list[tuple[int, pa.Table]], workers: int) -> tuple[int, ...]:
+    rows = [0] * workers
+    for worker, partials in packs:
+        rows[worker] += pc.sum(partials[COUNT_COLUMN]).as_py()
+    return tuple(rows)
 
 
 def _parts(rows: int) -> range:

@@ -19,6 +19,9 @@ from unskew.routing.table import RoutingTable
 from unskew.spark.decision import Decision
 from unskew.spark.packing import pack
 from unskew.spark.reports import ChannelReport
+from unskew.spark.tuple_routes import Head
+from unskew.splitters.base import Splitter
+from unskew.splitters.heavy import HeavyKeys
 from unskew.splitters.hot_keys import hot_keys
 
 KeepState = Callable[[int, bytes], str]
@@ -48,6 +51,8 @@ class Controller:
     splitting
         Whether keys that no channel can carry alone are shared by all of them; for operators that can merge. Their
         tuples fill up what whole keys leave free, so whole keys move only where they alone are too much.
+    scheme
+        A splitting scheme that routes all rows; then nothing is planned but another number of channels.
     """
 
     planner: Planner
@@ -56,6 +61,7 @@ class Controller:
     min_gain: float = 0.02
     interval_ms: int = 0
     splitting: bool = False
+    scheme: Splitter | None = None
 
     def next_decision(
         self,
@@ -87,13 +93,16 @@ class Controller:
         statistics = replace(
             combine([report.statistics for report in reports.values()]), use=_use(reports, last.table.channels)
         )
+        if isinstance(self.scheme, HeavyKeys):
+            head = Head.of(statistics, self.scheme.threshold_for(last.table.channels))
+            decision = replace(decision, head=head)
         if last.target is not None:
             return self._continue(decision, last.target, done, statistics), None
         if waiting:
             return decision, None
         if channels is not None and channels != last.table.channels:
             return self._resize(replace(decision, planned_at_ms=now_ms), statistics, channels)
-        if decision.batches_since_plan < self.interval_batches:
+        if self.scheme is not None or decision.batches_since_plan < self.interval_batches:
             return decision, None
         if now_ms - last.planned_at_ms < self.interval_ms:
             return decision, None

@@ -16,6 +16,7 @@ from unskew.planners.memory import Memory
 from unskew.routing.moves import Moves
 from unskew.routing.storage import table_from_bytes, table_to_bytes
 from unskew.routing.table import RoutingTable
+from unskew.spark.tuple_routes import Head
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,8 @@ class Decision:
         The planner's memory.
     previous_watermark_ms
         The watermark of the batch before, by which rows are late; None without event time.
+    head
+        The hottest keys, for schemes that give them more choices than others.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Decision:
     planned_at_ms: int = 0
     memory: Memory = field(default_factory=Memory)
     previous_watermark_ms: int | None = None
+    head: Head = field(default_factory=Head)
 
     @property
     def listed_keys(self) -> NDArray[np.int64]:
@@ -86,6 +90,7 @@ class Decision:
                 "planned_at_ms": self.planned_at_ms,
                 "memory": _encode(self.memory.to_bytes()),
                 "previous_watermark_ms": self.previous_watermark_ms,
+                "head": [_encode(self.head.hashes.tobytes()), _encode(self.head.tuples.tobytes()), self.head.total],
             }
         )
 
@@ -108,9 +113,14 @@ class Decision:
                 planned_at_ms=entry["planned_at_ms"],
                 memory=Memory.from_bytes(_decode(entry["memory"])),
                 previous_watermark_ms=entry["previous_watermark_ms"],
+                head=_head(*entry["head"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"this is not a decision: {error}") from error
+
+
+def _head(hashes: str, tuples: str, total: float) -> Head:
+    return Head(np.frombuffer(_decode(hashes), np.int64), np.frombuffer(_decode(tuples), np.float64), total)
 
 
 @lru_cache(maxsize=16)

@@ -42,7 +42,7 @@ class BatchFigures:
         Overload of the fullest channel over the mean, max/mean - 1, in what planning goes by: seconds in the operator
         where it measures them, rows where not.
     channel_rows, channel_seconds
-        Rows of each channel, and seconds in the operator.
+        Rows of each channel, and seconds in the operator. Under a splitting scheme the rows of each worker.
     hot_keys
         The heaviest keys, heaviest first.
     moved_keys, moved_slots, moved_bytes
@@ -88,6 +88,10 @@ class BatchFigures:
             if report.channel < len(costs):
                 costs[report.channel] = report.statistics.total_cost
                 rows[report.channel], seconds[report.channel] = report.rows, report.seconds
+        workers = np.array([report.worker_rows for report in present if report.worker_rows], np.int64)
+        if len(workers):  # a splitting scheme: the work is done before the rows reach their owners
+            rows = workers.sum(axis=0)[: len(costs)]
+            costs = rows.astype(np.float64)
         extracted = [state for report in present for state in report.extracted.values()]
         return cls(
             batch_id=decision.batch_id,

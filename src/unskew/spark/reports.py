@@ -21,6 +21,7 @@ _PLAIN = (
     "state_rows",
     "state_bytes",
     "watermark_ms",
+    "worker_rows",
 )
 
 
@@ -46,6 +47,8 @@ class ChannelReport:
         What the channel holds after the batch.
     watermark_ms
         The watermark that the batch had; None without event time.
+    worker_rows
+        Under a splitting scheme, the rows that each worker has turned into partial states for this channel.
     """
 
     channel: int
@@ -58,6 +61,7 @@ class ChannelReport:
     state_rows: int = 0
     state_bytes: int = 0
     watermark_ms: int | None = None
+    worker_rows: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the report as one blob."""
@@ -103,6 +107,8 @@ class ChannelReport:
             distinct_keys=header["distinct_keys"],
             keys=keys["key"].combine_chunks() if "key" in keys.column_names else None,
         )
-        plain = {name: header[name] for name in _PLAIN} | {"installed": tuple(header["installed"])}
+        plain = {name: header[name] for name in _PLAIN} | {
+            name: tuple(header[name]) for name in ("installed", "worker_rows")
+        }
         extracted = {int(name[3:]): unpack(blob) for name, blob in sections.items() if name.startswith("to ")}
         return cls(statistics=statistics, extracted=extracted, **plain)

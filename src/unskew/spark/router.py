@@ -16,7 +16,8 @@ from unskew.operators import Operator, group_rows
 from unskew.routing.table import RoutingTable
 from unskew.spark.packing import pack
 from unskew.spark.task import current_decision, task_context
-from unskew.spark.tuple_routes import LeastLoaded, TupleRoute
+from unskew.spark.tuple_routes import ByScheme, LeastLoaded, TupleRoute
+from unskew.splitters.base import Splitter
 
 HASH_COLUMN = "__unskew_hash"
 COUNT_COLUMN = "__unskew_count"
@@ -29,6 +30,42 @@ ROWS_PACKED_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
+class PackedRows:
+    """Rows on their way to channels: one row of the shuffle per channel and pack, all rows of the pack inside.
+
+    Parameters
+    ----------
+    labels
+        The group label of each channel.
+    """
+
+    labels: tuple[int, ...]
+
+    def rows(self, rows: pa.Table, channels: NDArray[np.int32], source: int, sequence: int) -> pa.RecordBatch:
+        """Return one pack of rows, given the channel of each; their order is kept within a channel."""
+        order, starts = _kernel_order_by_channel(channels, len(self.labels))
+        sorted_rows = rows.take(pa.array(order))
+        present = np.flatnonzero(np.diff(starts)).tolist()
+        blobs = [pack(sorted_rows.slice(starts[c], starts[c + 1] - starts[c]).combine_chunks()) for c in present]
+        return self._batch(present, source, sequence, blobs)
+
+    def ticks(self, channels: int, source: int) -> pa.RecordBatch:
+        """Return a row without a blob for each of the first channels: they are called though they get nothing."""
+        return self._batch(range(channels), source, -1, [None] * channels)
+
+    def nothing(self) -> pa.RecordBatch:
+        """Return no row."""
+        return self._batch((), 0, 0, ())
+
+    def _batch(
+        self, channels: Sequence[int], source: int, sequence: int, blobs: Sequence[bytes | None]
+    ) -> pa.RecordBatch:
+        columns = [[self.labels[c] for c in channels], [source] * len(blobs), [sequence] * len(blobs), blobs]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, ROUTED_ARROW, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_ARROW)
+
+
+@dataclass(frozen=True)
 class Router:
     """A function for ``mapInArrow``: record batches in, one row per channel and pack out.
 
@@ -36,8 +73,8 @@ class Router:
     task again. Where the order of a partition's rows is not fixed (a shuffle lies upstream) `canonical` puts them into
     an order of their own first, which holds the whole partition in memory; else packs of `ROWS_PACKED_AT_ONCE` rows.
 
-    The task of the first partition also sends every channel a tick, a row without a blob, so that all of them are
-    called in every batch that has rows.
+    The task of the first partition also sends every channel a tick, so that all of them are called in every batch that
+    has rows.
 
     Parameters
     ----------
@@ -45,32 +82,36 @@ class Router:
         Name under which decisions are found.
     operator
         Who works on the rows; it may combine them before they travel.
-    labels
-        The group label of each channel.
+    packed
+        How rows travel.
     canonical
         Whether to sort the rows first.
+    scheme
+        By which to send every row to a worker as it is, and no tick; without one, rows go to the owners of their keys.
     """
 
     query: str
     operator: Operator
-    labels: tuple[int, ...]
+    packed: PackedRows
     canonical: bool = False
+    scheme: Splitter | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Route one partition."""
         decision = current_decision(self.query)
-        table, called = decision.table, decision.channels_called
-        source = task_context().partitionId()
+        table, source = decision.table, task_context().partitionId()
+        if self.scheme is not None:
+            by_scheme = ByScheme(self.scheme, decision.head, table.channels, source)
+            for sequence, rows in enumerate(self._packs(batches)):
+                _, hashes = with_hashes(rows, self.operator.key)
+                yield self.packed.rows(rows, by_scheme(hashes), source, sequence)
+            return
         if source == 0:
-            yield self._rows(range(called), source, -1, [None] * called)
+            yield self.packed.ticks(decision.channels_called, source)
         tuple_route = LeastLoaded(table, source) if table.split else None
         for sequence, rows in enumerate(self._packs(batches)):
             routed, channels = prepare(rows, self.operator, table, tuple_route)
-            order, starts = _kernel_order_by_channel(channels, table.channels)
-            sorted_rows = routed.take(pa.array(order))
-            present = np.flatnonzero(np.diff(starts)).tolist()
-            blobs = [pack(sorted_rows.slice(starts[c], starts[c + 1] - starts[c]).combine_chunks()) for c in present]
-            yield self._rows(present, source, sequence, blobs)
+            yield self.packed.rows(routed, channels, source, sequence)
 
     def _packs(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Cut the partition into packs at places that depend on its rows alone."""
@@ -92,13 +133,6 @@ class Router:
                     held, rows = [], 0
         if held:
             yield pa.Table.from_batches(held)
-
-    def _rows(
-        self, channels: Sequence[int], source: int, sequence: int, blobs: Sequence[bytes | None]
-    ) -> pa.RecordBatch:
-        columns = [[self.labels[c] for c in channels], [source] * len(blobs), [sequence] * len(blobs), blobs]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, ROUTED_ARROW, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=ROUTED_ARROW)
 
 
 def prepare(

@@ -18,11 +18,12 @@ from unskew.spark.decision import Decision
 from unskew.spark.labels import channel_labels
 from unskew.spark.per_key import PerKeyFunction, write_initial_state
 from unskew.spark.query import BalancedQuery
-from unskew.spark.router import ROUTED_SCHEMA, Router
+from unskew.spark.router import ROUTED_SCHEMA, PackedRows, Router
 from unskew.spark.runtime import Runtime
 from unskew.spark.scaling import Scaling
 from unskew.spark.sinks import Sink, make_sink
 from unskew.spark.times import milliseconds
+from unskew.spark.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,10 +112,21 @@ class BalancedWriter:
             spark, name, log, stage.controller, sink, stage.output_schema, stage.operator, first, self._scaling()
         )
         labels = channel_labels(stage.max_channels)
-        settings = ChannelSettings(name, stage.operator, labels, stage.slots, stage.tracked_keys, stage.cache_bytes)
-        routed = stage.events.mapInArrow(Router(name, stage.operator, labels, stage.shuffled), ROUTED_SCHEMA)
-        channels = routed.groupBy("label").transformWithStateInPandas(
-            ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", TIME_MODES[stage.operator.time_mode]
+        settings = ChannelSettings(
+            name,
+            stage.operator,
+            labels,
+            stage.slots,
+            stage.tracked_keys,
+            stage.cache_bytes,
+            workers=stage.controller.scheme is not None,
+        )
+        channels = (
+            self._routed(name, PackedRows(labels))
+            .groupBy("label")
+            .transformWithStateInPandas(
+                ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", TIME_MODES[stage.operator.time_mode]
+            )
         )
         writer = channels.writeStream.outputMode("update").option("checkpointLocation", log.checkpoint)
         if self._trigger:
@@ -129,6 +141,16 @@ class BalancedWriter:
                 return BalancedQuery(started, runtime, stage.max_channels)
             finally:
                 runtime.withdraw(first.batch_id)
+
+    def _routed(self, name: str, packed: PackedRows) -> DataFrame:
+        """Return the rows on their way to the channels: at once, or by way of the workers of a splitting scheme."""
+        stage, scheme = self._stage, self._stage.controller.scheme
+        router = Router(name, stage.operator, packed, stage.shuffled, scheme)
+        routed = stage.events.mapInArrow(router, ROUTED_SCHEMA)
+        if scheme is None:
+            return routed
+        workers = routed.repartition(len(packed.labels), "label")
+        return workers.mapInArrow(Worker(name, stage.operator, packed), ROUTED_SCHEMA)
 
     def _scaling(self) -> Scaling | None:
         if not self._stage.elastic:
