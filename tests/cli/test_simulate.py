@@ -36,6 +36,26 @@ def test_a_study_of_scale_prints_points_and_draws(tmp_path):
     assert (tmp_path / "scale.png").stat().st_size > 10_000
 
 
+KAFKA = ["simulate", "kafka", "--partitions", "4", "--service-us", "500", "--seconds", "25", "--keys", "2000"]
+
+
+def test_queues_of_a_topic_print_runs_side_by_side_and_draw(tmp_path):
+    result = runner.invoke(app, [*KAFKA, "--hot", "abs:50", "--json", "--out", str(tmp_path)])
+    printed = json.loads(result.stdout)
+    runs = printed["runs"]
+    assert list(runs) == ["smalops", "kafka", "round-robin"]
+    assert runs["round-robin"]["broker_p99_us"] < runs["smalops"]["broker_p99_us"] < runs["kafka"]["broker_p99_us"]
+    assert runs["smalops"]["end_to_end_p99_us"] >= runs["smalops"]["broker_p99_us"]
+    assert [d["seconds"] for d in printed["decisions"]] == [10.0, 20.0]
+    assert (tmp_path / "kafka.png").stat().st_size > 10_000
+
+
+def test_queues_of_a_topic_print_a_table(tmp_path):
+    shown = runner.invoke(app, [*KAFKA, "--planner", "mixed", "--contenders", "smalops", "--out", str(tmp_path)]).stdout
+    assert "end to end p99 us" in shown
+    assert "round-robin" not in shown
+
+
 @pytest.mark.slow
 def test_a_figure_of_the_paper(tmp_path):
     result = runner.invoke(app, ["simulate", "flux", "--figure", "6", "--json", "--out", str(tmp_path)])
@@ -54,6 +74,10 @@ def test_a_figure_of_the_paper(tmp_path):
         (["flux", "--routing", "pigeon"], "no routing"),
         (["flux", "--planner", "flux-laod"], "no planner"),
         (["scale", "--channels", "ten"], "whole numbers"),
+        (["kafka", "--hot", "many"], "way to tell them"),
+        (["kafka", "--hot", "luck:3"], "no such way"),
+        (["kafka", "--utilisation", "0"], "above 0"),
+        (["kafka", "--seconds", "1", "--keys", "100", "--contenders", "rabbit"], "no such way of routing"),
     ],
 )
 def test_wrong_arguments_are_answered(capsys, tmp_path, arguments, what):

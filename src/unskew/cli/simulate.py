@@ -18,46 +18,94 @@ if TYPE_CHECKING:
     from unskew.simulation.record import Result
     from unskew.simulation.study import Point
 
-KINDS = ("flux", "scale")
+KINDS = ("flux", "scale", "kafka")
 FIGURES = ("3", "6", "7", "8", "9", "10", "memory", "mixed")
 
 
 def simulate(
-    what: Annotated[str, typer.Argument(help="flux: a cluster under load. scale: planners at large sizes.")],
+    what: Annotated[
+        str, typer.Argument(help="flux: a cluster under load. scale: planners at large sizes. kafka: queues.")
+    ],
     figure: Annotated[
         str | None, typer.Option(help="Simulate a figure of the Flux paper: 3, 6 to 10, memory, mixed.")
     ] = None,
     nodes: Annotated[int, typer.Option(help="Machines.")] = 32,
-    partitions: Annotated[int, typer.Option(help="Partitions per machine.")] = 64,
+    partitions: Annotated[
+        int | None, typer.Option(help="Partitions per machine (64), or of the Kafka topic (12).")
+    ] = None,
     buffer: Annotated[int, typer.Option(help="Tuples of buffer per producer.")] = 2048,
     routing: Annotated[str, typer.Option(help="flux, exchange or river.")] = "flux",
     data: Annotated[str, typer.Option(help="uniform, self-similar or two-class.")] = "uniform",
     loaded: Annotated[int, typer.Option(help="Machines under external load from 5 s on.")] = 1,
     squeezed: Annotated[int, typer.Option(help="Machines with half the memory from 5 s on; 6 MB partitions then.")] = 0,
-    planner: Annotated[str | None, typer.Option(help="Who moves partitions; see unskew planners.")] = None,
+    planner: Annotated[str | None, typer.Option(help="Who moves partitions or keys; see unskew planners.")] = None,
     collection: Annotated[float, typer.Option(help="Shortest collection phase, in seconds.")] = 0.010,
-    seconds: Annotated[float, typer.Option(help="Simulated time.")] = 30.0,
+    seconds: Annotated[float | None, typer.Option(help="Simulated time; 30, or 40 for kafka.")] = None,
     channels: Annotated[str, typer.Option(help="scale: numbers of channels, with commas.")] = "10,100,1000",
-    keys: Annotated[str, typer.Option(help="scale: numbers of keys, with commas.")] = "10000,1000000,100000000",
+    keys: Annotated[
+        str | None, typer.Option(help="scale: numbers of keys (10000,1000000,100000000); kafka: one (1000000).")
+    ] = None,
     planners: Annotated[str, typer.Option(help="scale: planners, with commas; all when not given.")] = "",
+    service_us: Annotated[float, typer.Option(help="kafka: microseconds a consumer takes for a message.")] = 50.0,
+    utilisation: Annotated[float, typer.Option(help="kafka: busy share of the consumers if all were equal.")] = 0.85,
+    hot: Annotated[str, typer.Option(help="kafka: hot keys: share:S, abs:MESSAGES or cover:S.")] = "share:0.001",
+    interval: Annotated[float, typer.Option(help="kafka: seconds between two decisions.")] = 10.0,
+    shift: Annotated[int, typer.Option(help="kafka: places by which all keys shift every minute.")] = 0,
+    burst: Annotated[float, typer.Option(help="kafka: messages that arrive at one instant, on average.")] = 1.0,
+    handover_ms: Annotated[float, typer.Option(help="kafka: time to hand a key over to its new consumer.")] = 0.0,
+    gateways: Annotated[int, typer.Option(help="kafka: gateways that share the keys.")] = 1,
+    contenders: Annotated[str, typer.Option(help="kafka: whom to compare.")] = "smalops,kafka,round-robin",
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for plots.  [default: artifacts/simulate-WHAT]")] = None,
     json_output: Json = False,
 ) -> None:
-    """Simulate a cluster of machines, or planners at sizes beyond one machine.
+    """Simulate a cluster of machines, planners at sizes beyond one machine, or the queues of a Kafka topic.
 
     [bold]Examples[/]
     [cyan]unskew simulate flux --figure 6[/]                                     one loaded machine, static and balanced
     [cyan]unskew simulate flux --nodes 64 --loaded 8 --planner flux-load[/]      parameters of your own
     [cyan]unskew simulate flux --squeezed 2 --planner flux-hybrid --json[/]      for programs
     [cyan]unskew simulate scale --channels 10,1000 --keys 1000000[/]             how planners grow
+    [cyan]unskew simulate kafka --partitions 16 --service-us 20[/]               how long messages wait, and for whom
     """
     if what not in KINDS:
         raise ArgumentError("there is nothing of that name to simulate", got=what, hint=f"one of {', '.join(KINDS)}")
     folder = out or Path("artifacts") / f"simulate-{what}"
     folder.mkdir(parents=True, exist_ok=True)
-    if what == "scale":
-        _scale(_numbers(channels), _numbers(keys), [p for p in planners.split(",") if p], seed, folder, json_output)
+    if what == "kafka":
+        from unskew.cli.simulate_kafka import hot_keys, simulate_kafka
+        from unskew.planners import planner as named
+        from unskew.simulation.queueing import Gateway, Topic
+
+        hot_by, threshold = hot_keys(hot)
+        who = named(planner) if planner not in (None, "smalops") else named("smalops", hot_by="listed")
+        simulate_kafka(
+            Topic(
+                partitions=12 if partitions is None else partitions,
+                message_seconds=1e-6 * service_us,
+                utilisation=utilisation,
+                seconds=40.0 if seconds is None else seconds,
+                key_count=_numbers(keys or "1000000")[0],
+                shift=shift,
+                burst=burst,
+                seed=seed,
+            ),
+            Gateway(
+                planner=who,
+                hot_by=hot_by,
+                hot_threshold=threshold,
+                interval_seconds=interval,
+                handover_seconds=1e-3 * handover_ms,
+                count=gateways,
+            ),
+            [contender for contender in contenders.split(",") if contender],
+            _progress(),
+            folder,
+            json_output,
+        )
+    elif what == "scale":
+        sizes = _numbers(keys or "10000,1000000,100000000")
+        _scale(_numbers(channels), sizes, [p for p in planners.split(",") if p], seed, folder, json_output)
     elif figure is not None:
         _figure(figure, seed, folder, json_output)
     else:
@@ -66,22 +114,23 @@ def simulate(
 
         if loaded + squeezed > nodes:
             raise ArgumentError("more machines are disturbed than there are", got=loaded + squeezed)
-        who: Planner | None = named(planner) if planner else None
+        mover: Planner | None = named(planner) if planner else None
+        per_node = 64 if partitions is None else partitions
         setup = Setup(
             nodes=nodes,
-            partitions_per_node=partitions,
+            partitions_per_node=per_node,
             pool_tuples=buffer,
             routing=routing,  # type: ignore[arg-type]
             data=data,  # type: ignore[arg-type]
-            seconds=seconds,
-            planner=who,
+            seconds=30.0 if seconds is None else seconds,
+            planner=mover,
             shortest_collection_seconds=collection,
             slowdowns=tuple(Slowdown(site, 5.0) for site in range(loaded)),
             memory_changes=tuple(
-                MemoryChange(site, 5.0, 0.65 * partitions * 6e6) for site in range(loaded, loaded + squeezed)
+                MemoryChange(site, 5.0, 0.65 * per_node * 6e6) for site in range(loaded, loaded + squeezed)
             ),
             state_tuples=75_000 if squeezed else 10_000,
-            memory_bytes=1.3 * partitions * 6e6,
+            memory_bytes=1.3 * per_node * 6e6,
             seed=seed,
         )
         _own(setup, folder, json_output)
