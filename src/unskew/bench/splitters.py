@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.bench.harness import Benchmark, Row, interleave
+from unskew.bench.split_streams import split_stream_rows
 from unskew.routing import RoutingTable
 from unskew.splitters import SplitKeys, Splitter, candidates, splitter
 
@@ -24,8 +25,8 @@ class SplittersBenchmark(Benchmark):
     Plain Python is given each tuple's two candidates, which unskew computes.
 
     Keys follow Zipf's law at exponent 1.2, where two choices are not enough and the number of choices is computed; at
-    1.0 and 1.4 there are more new keys to count and more choices to compare. The last rows are a routing table's: its
-    split entries, and the same look-up without any.
+    1.0 and 1.4 there are more new keys to count and more choices to compare. Then come a routing table's rows: its
+    split entries, and the same look-up without any. The last rows are whole queries on Spark.
     """
 
     name: ClassVar[str] = "splitters"
@@ -45,7 +46,7 @@ class SplittersBenchmark(Benchmark):
             other = zipf_hashes(tuples, exponent)
             rows += _scheme_rows(f"pkg, Zipf {exponent}", splitter("pkg"), other, repeats)
             rows += _scheme_rows(f"d-choices, Zipf {exponent}", splitter("d-choices"), other, repeats)
-        return [*rows, *_table_rows(stream, repeats)]
+        return [*rows, *_table_rows(stream, repeats), *split_stream_rows(quick)]
 
 
 def zipf_hashes(tuples: int, exponent: float, seed: int = 0) -> NDArray[np.int64]:
