@@ -3,22 +3,28 @@
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator
 from unskew.operators.cache import CachePlace, LocalCache
+from unskew.operators.decision_tree import DecisionTree
 from unskew.operators.groups import Groups, group_rows
 from unskew.operators.heavy_hitters import HeavyHitters
+from unskew.operators.histogram import Histogram
 from unskew.operators.history import History
 from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
 from unskew.operators.self_join import SelfJoin
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
 from unskew.operators.top_k import TopK
+from unskew.operators.tree_growth import Growth, grow
 
 __all__ = [
     "Aggregate",
     "CachePlace",
     "ChunkStore",
     "Clock",
+    "DecisionTree",
     "Groups",
+    "Growth",
     "HeavyHitters",
+    "Histogram",
     "History",
     "KeyedState",
     "LocalCache",
@@ -30,4 +36,5 @@ __all__ = [
     "SelfJoin",
     "TopK",
     "group_rows",
+    "grow",
 ]
