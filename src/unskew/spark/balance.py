@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from unskew.hashing import check_key_type
 from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
+from unskew.operators.session_aggregate import SessionAggregate
+from unskew.operators.window_aggregate import WindowAggregate
 from unskew.planners import Planner
 from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
@@ -26,6 +29,7 @@ from unskew.spark.controller import Controller
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
 from unskew.spark.stage import Stage
 from unskew.spark.times import milliseconds
+from unskew.spark.windowed import WindowedStream
 from unskew.splitters import SPLITTERS, Splitter, splitter
 
 GIBIBYTE = 1 << 30
@@ -152,6 +156,25 @@ class BalancedStream:
         """
         return self.apply(Aggregate(**aggregates))
 
+    def window(
+        self,
+        size: str,
+        slide: str | None = None,
+        *,
+        offset: str = "0 seconds",
+        on: str | None = None,
+        output_mode: str = "append",
+    ) -> WindowedStream:
+        """Group by windows of event time too: ``window("10 minutes", slide="5 minutes").aggregate(n="count")``.
+
+        Says what ``groupBy(key, window(time, size, slide))`` says in the same output mode; see `WindowAggregate`.
+        """
+        return WindowedStream(self.apply, partial(WindowAggregate, size, slide, offset, on, output_mode))
+
+    def session_window(self, gap: str, *, on: str | None = None) -> WindowedStream:
+        """Group by sessions too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
+        return WindowedStream(self.apply, partial(SessionAggregate, gap, on))
+
     def applyInPandasWithState(  # noqa: N802
         self,
         func: Callable[..., Any],
@@ -244,6 +267,7 @@ class BalancedStream:
             tracked_keys=self.tracked_keys,
             cache_bytes=self.cache_bytes,
             shuffled=has_shuffle(self.events),
+            output_mode=bound.output_mode,
         )
 
 

@@ -1,0 +1,61 @@
+"""Groups divided further by a number: which rows agree in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unskew.operators.groups import _kernel_group
+
+Numbers = NDArray[np.int64]
+
+_MOST_CODES = 1 << 62
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The distinct pairs of group and number, group by group, numbers rising.
+
+    Parameters
+    ----------
+    group, number
+        Of each pair, int64[p].
+    pair_of_row
+        The pair of each row, int64[n].
+    """
+
+    group: Numbers
+    number: Numbers
+    pair_of_row: Numbers
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+def pairs_of(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
+    """Find the pairs of group and number that rows have. O(rows), and a sort of the pairs.
+
+    Examples
+    --------
+    >>> pairs = pairs_of(np.array([1, 0, 1, 1]), np.array([7, 7, 5, 7]), groups=2)
+    >>> pairs.group.tolist(), pairs.number.tolist(), pairs.pair_of_row.tolist()
+    ([0, 1, 1], [7, 5, 7], [2, 0, 1, 2])
+    """
+    if not len(numbers):
+        nothing = np.empty(0, np.int64)
+        return Pairs(nothing, nothing, nothing)
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if groups * span < _MOST_CODES:
+        codes = group_of_row * span + (numbers - low)
+    else:
+        distinct, rank = np.unique(numbers, return_inverse=True)
+        codes = group_of_row * len(distinct) + rank
+    pair_of_row, first_row = _kernel_group(codes)
+    order = np.argsort(codes[first_row])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    first_row = first_row[order]
+    return Pairs(group_of_row[first_row], numbers[first_row], place[pair_of_row])

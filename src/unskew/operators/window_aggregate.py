@@ -1,0 +1,168 @@
+"""Aggregates over windows of fixed length on event time: tumbling and sliding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from unskew.errors import ArgumentError
+from unskew.operators.base import Clock, Mergeable
+from unskew.operators.durations import microseconds
+from unskew.operators.groups import Groups
+from unskew.operators.pairs import pairs_of
+from unskew.operators.state import KeyedState
+from unskew.operators.windowed import START, Numbers, Windowed, Windows, bare_groups
+
+
+class WindowAggregate(Windowed, Mergeable):
+    """Aggregates per key and window, as ``groupBy(key, window(time, size, slide))`` in Spark.
+
+    Windows begin at multiples of `slide` since the epoch, in UTC, plus `offset`, and include their start but not their
+    end. See `Windowed` for late rows, output and state. `late_rows` counts what Spark's own figure
+    ``numRowsDroppedByWatermark`` counts: pairs of key and window that a batch had late rows for.
+
+    Rows are aggregated once, into panes that no window cuts; the panes then go to their windows. Rows of a key are
+    combined before they travel. O(rows), and for each key with rows the windows that it has open.
+
+    Parameters
+    ----------
+    size
+        Length of the windows, such as ``"10 minutes"``.
+    slide
+        From the start of one window to the next; by default `size`: windows tumble.
+    offset
+        Where the first window after the epoch starts (``startTime`` in Spark).
+    on
+        The column of times; by default the one with the watermark.
+    output_mode
+        ``"append"`` or ``"update"``, as Spark defines them.
+    aggregates, columns
+        Name of each result, and what it is; see `Aggregate`.
+
+    Examples
+    --------
+    >>> from unskew.testing import run
+    >>> minutes = lambda *times: pa.array([60_000_000 * time for time in times], pa.timestamp("us"))
+    >>> first = pa.table({"user": ["ada", "bob", "ada"], "ts": minutes(1, 2, 12)})
+    >>> second = pa.table({"user": ["ada", "ada"], "ts": minutes(8, 31)})
+    >>> operator = WindowAggregate("10 minutes", n="count")
+    >>> result = run(operator, [first, second, second.slice(0, 0)], key="user", watermark=("ts", "5 minutes"))
+    >>> for batch, output in enumerate(result.outputs):
+    ...     for row in output.to_pylist():
+    ...         print(batch, row["user"], row["window"]["start"].time(), row["n"])
+    2 ada 00:00:00 2
+    2 ada 00:10:00 1
+    2 bob 00:00:00 1
+    """
+
+    def __init__(
+        self,
+        size: str,
+        slide: str | None = None,
+        offset: str = "0 seconds",
+        on: str | None = None,
+        output_mode: str = "append",
+        aggregates: Mapping[str, str] | None = None,
+        **columns: str,
+    ) -> None:
+        super().__init__(on, output_mode, {**(aggregates or {}), **columns})
+        self.size, self.slide, self.offset = size, slide or size, offset
+        self._size, self._slide = microseconds(self.size), microseconds(self.slide)
+        if self._size <= 0:
+            raise ArgumentError("a window has a length", got=size)
+        if not 0 < self._slide <= self._size:
+            raise ArgumentError("windows slide by more than nothing and at most their size", got=slide)
+        self._offset = microseconds(offset) % self._slide
+
+    def __repr__(self) -> str:
+        given = [repr(self.size), repr(self.slide), f"offset={self.offset!r}", f"on={self.on!r}"]
+        results = ", ".join(f"{name!r}: {text!r}" for name, text in self.aggregates.items())
+        return f"WindowAggregate({', '.join(given)}, output_mode={self.output_mode!r}, aggregates={{{results}}})"
+
+    def check(self) -> None:
+        """Take over from the aggregates whether their order matters."""
+        super().check()
+        self.commutative = self._aggregate.commutative
+
+    @property
+    def time_lists(self) -> tuple[str, ...]:
+        """The starts; ends follow from them."""
+        return (START,)
+
+    def ends(self, values: pa.Table, start: Numbers) -> Numbers:
+        """Return the starts plus the size."""
+        return start + self._size
+
+    def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
+        """Aggregate the rows of each group by window."""
+        times, valid = self.times_of(rows)
+        group_of_row = groups.group_of_row
+        if valid is not None:
+            rows, times, group_of_row = rows.filter(pa.array(valid)), times[valid], group_of_row[valid]
+        if self._aggregate.commutative:
+            windows = self._by_pane(rows, times, group_of_row, len(groups))
+        else:
+            row_of_window, start = self._windows_of(times)
+            group, rows = group_of_row[row_of_window], rows.take(pa.array(row_of_window))
+            windows = self._aggregated(rows, group, start, len(groups))
+        return self.as_values(windows, len(groups))
+
+    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
+        """Put the windows of states together."""
+        windows, _ = self._united(self.windows_in(values, groups.group_of_row), len(groups))
+        return self.as_values(windows, len(groups))
+
+    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
+        """Return all windows in states, closed or not."""
+        return self.rows_of(keys, self.windows_in(values, np.arange(len(values))))
+
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+        """Merge partial states, except what is late, into the state held; in update mode, return what has changed."""
+        windows, _ = self._united(self.windows_in(rows, groups.group_of_row), len(groups))
+        late_until, self.late_rows = self.late_until(clock), 0
+        if late_until is not None:
+            on_time = windows.end > late_until
+            self.late_rows = len(windows) - int(on_time.sum())
+            windows = windows.only(on_time)
+        held, _ = state.get(groups)
+        before = self.windows_in(held, np.arange(len(groups)))
+        merged, window_of_part = self._united(before.followed_by(windows), len(groups))
+        touched = np.bincount(windows.group, minlength=len(groups)) > 0
+        state.put(groups, self.as_values(merged, len(groups)), where=touched)
+        if self.output_mode == "append":
+            return self.output_schema.empty_table()
+        changed = np.zeros(len(merged), np.bool_)
+        changed[window_of_part[len(before) :]] = True
+        return self.rows_of(groups.keys, merged.only(changed))
+
+    def _by_pane(self, rows: pa.Table, times: Numbers, group_of_row: Numbers, groups: int) -> Windows:
+        """Aggregate rows by pane, then panes by window."""
+        length = int(np.gcd(self._size, self._slide))
+        panes = self._aggregated(rows, group_of_row, (times - self._offset) // length * length + self._offset, groups)
+        if self._slide == self._size:
+            return panes
+        pane_of_window, start = self._windows_of(panes.start)
+        states = panes.states.take(pa.array(pane_of_window))
+        apart = Windows(panes.group[pane_of_window], start, start + self._size, states)
+        return self._united(apart, groups)[0]
+
+    def _windows_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the windows that each time lies in: the number of the time, and the start of the window."""
+        last = (times - self._offset) // self._slide * self._slide + self._offset
+        starts = last[:, None] - self._slide * np.arange(-(-self._size // self._slide))
+        number, which = np.nonzero(starts + self._size > times[:, None])
+        return number, starts[number, which]
+
+    def _aggregated(self, rows: pa.Table, group_of_row: Numbers, start: Numbers, groups: int) -> Windows:
+        """Aggregate rows by group and start."""
+        pairs = pairs_of(group_of_row, start, groups)
+        states = self._aggregate.lift(rows, bare_groups(len(pairs), pairs.pair_of_row))
+        return Windows(pairs.group, pairs.number, pairs.number + self._size, states)
+
+    def _united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
+        """Return each window once, and which of them each part went to."""
+        pairs = pairs_of(windows.group, windows.start, groups)
+        states = self._aggregate.merge(windows.states, bare_groups(len(pairs), pairs.pair_of_row))
+        return Windows(pairs.group, pairs.number, pairs.number + self._size, states), pairs.pair_of_row
