@@ -10,10 +10,12 @@ from unskew.operators.histogram import Histogram
 from unskew.operators.history import History
 from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
 from unskew.operators.self_join import SelfJoin
+from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
 from unskew.operators.top_k import TopK
 from unskew.operators.tree_growth import Growth, grow
+from unskew.operators.window_aggregate import WindowAggregate
 
 __all__ = [
     "Aggregate",
@@ -34,7 +36,9 @@ __all__ = [
     "NaiveBayesModel",
     "Operator",
     "SelfJoin",
+    "SessionAggregate",
     "TopK",
+    "WindowAggregate",
     "group_rows",
     "grow",
 ]
