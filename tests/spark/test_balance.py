@@ -270,7 +270,6 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
     )
     events = stream(spark, tmp_path / "data", "key string, tags map<string,int>")
     for call, error, message in (
-        (lambda: unskew.balance(spark.range(3), "id"), ArgumentError, "needs a streaming DataFrame"),
         (lambda: unskew.balance(events, "kee"), ColumnError, "no column of that name, got 'kee'"),
         (lambda: unskew.balance(events, "tags"), KeyTypeError, "map"),
         (lambda: unskew.balance(events, "key", channels=0), ArgumentError, "at least one channel, got 0"),

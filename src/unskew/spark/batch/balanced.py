@@ -1,0 +1,125 @@
+"""A static DataFrame grouped by key: what `unskew.balance` gives for rows that all are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from unskew.errors import ArgumentError
+from unskew.load.statistics import Statistics, combine
+from unskew.planners import Planner
+from unskew.planners.base import Plan
+from unskew.routing.table import RoutingTable
+from unskew.spark.batch.functions import GroupCalls, wants_key
+from unskew.spark.batch.routing import PACKED_SCHEMA, BatchRouter, place
+from unskew.spark.batch.statistics import key_statistics
+from unskew.spark.controller import within_reach
+from unskew.spark.labels import channel_labels
+from unskew.spark.per_key import ArrowSettings
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedBatch:
+    """Rows grouped by key, in place of Spark's `GroupedData`; every key goes whole to the channel that the plan says.
+
+    The plan is made when it is first needed, from one pass over the key's columns or over a sample of them; everything
+    else is as lazy as Spark is.
+    """
+
+    rows: DataFrame
+    key: tuple[str, ...]
+    channels: int
+    slots: int
+    planner: Planner
+    tracked_keys: int | None
+    sample: float | None
+
+    def __post_init__(self) -> None:
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise ArgumentError("a sample is a share above 0 and up to 1", where="sample", got=self.sample)
+
+    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
+        """Call ``func(frame)`` or ``func(key, frame)`` for every key, as Spark's method of this name does.
+
+        A channel's rows are held in memory by its task, where Spark holds those of one group.
+        """
+        return _calls((self,), self.plan.table, func, schema)
+
+    def cogroup(self, other: BalancedBatch) -> BalancedPair:
+        """Group with other rows by the same key; columns are matched by place, and must have the same types."""
+        if not isinstance(other, BalancedBatch):
+            raise ArgumentError(
+                "balanced rows are grouped with balanced rows",
+                got=type(other).__name__,
+                hint="cogroup(unskew.balance(other, key))",
+            )
+        mine, theirs = ([each.rows.schema[name].dataType for name in each.key] for each in (self, other))
+        if mine != theirs:
+            kinds = [", ".join(kind.simpleString() for kind in side) for side in (mine, theirs)]
+            raise ArgumentError(f"the keys have different types: {kinds[0]}", got=kinds[1], hint="cast one of them")
+        return BalancedPair(self, other)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Rows by key."""
+        return key_statistics(self.rows, self.key, self.slots, self.tracked_keys, self.sample)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The routing table for these rows, and what it does, in figures."""
+        return self.plan_for(self.statistics)
+
+    def plan_for(self, statistics: Statistics) -> Plan:
+        """Plan from no table at all: nothing has to move."""
+        table = RoutingTable.initial(self.channels, self.slots)
+        planner = within_reach(self.planner, statistics, table) if statistics.total_cost > 0 else self.planner
+        return planner.plan(statistics, table)
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedPair:
+    """Two inputs grouped by the same key, in place of Spark's `PandasCogroupedOps`."""
+
+    left: BalancedBatch
+    right: BalancedBatch
+
+    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
+        """Call ``func(left, right)`` or ``func(key, left, right)`` for every key that one of the inputs has.
+
+        The load of a key is its rows in both.
+        """
+        return _calls((self.left, self.right), self.plan.table, func, schema)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The routing table for both inputs, and what it does, in figures."""
+        return self.left.plan_for(combine([self.left.statistics, self.right.statistics]))
+
+
+def _calls(
+    inputs: tuple[BalancedBatch, ...], table: RoutingTable, func: Callable[..., Any], schema: StructType | str
+) -> DataFrame:
+    spark: Any = inputs[0].rows.sparkSession
+    output = spark._parse_ddl(schema) if isinstance(schema, str) else schema
+    timezone = spark.conf.get("spark.sql.session.timeZone")
+    calls = GroupCalls(
+        function=func,
+        takes_key=wants_key(func, len(inputs)),
+        keys=tuple(each.key for each in inputs),
+        schemas=tuple(to_arrow_schema(each.rows.schema, timezone=timezone) for each in inputs),
+        output=output,
+        settings=ArrowSettings.of(spark),
+    )
+    labels = channel_labels(table.channels)
+    packed = [
+        each.rows.mapInArrow(BatchRouter(each.key, table, labels, side), PACKED_SCHEMA)
+        for side, each in enumerate(inputs)
+    ]
+    together = packed[0] if len(packed) == 1 else packed[0].union(packed[1])
+    return place(together, table.channels).mapInArrow(calls, output)
