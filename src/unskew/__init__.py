@@ -10,14 +10,22 @@ from unskew.kernel_cache import ensure_kernel_cache
 if TYPE_CHECKING:
     from unskew.planners import planner
     from unskew.spark.balance import balance
+    from unskew.spark.committed import read_committed
+    from unskew.spark.inputs import tagged
     from unskew.spark.per_key import KEEP
 
-__all__ = ["KEEP", "__version__", "balance", "planner"]
+__all__ = ["KEEP", "__version__", "balance", "planner", "read_committed", "tagged"]
 
 __version__ = "0.1.0"
 
 # imported at first use, so that the command line answers at once and planning needs no Spark
-_HOMES = {"KEEP": "unskew.spark.per_key", "balance": "unskew.spark.balance", "planner": "unskew.planners"}
+_HOMES = {
+    "KEEP": "unskew.spark.per_key",
+    "balance": "unskew.spark.balance",
+    "planner": "unskew.planners",
+    "read_committed": "unskew.spark.committed",
+    "tagged": "unskew.spark.inputs",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -26,7 +26,9 @@ from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
 from unskew.spark.batch import BalancedBatch
 from unskew.spark.controller import Controller
+from unskew.spark.inputs import EVENT_TIME_MARK
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
+from unskew.spark.plans import has_shuffle, watermark_columns
 from unskew.spark.stage import Stage
 from unskew.spark.times import milliseconds
 from unskew.spark.windowed import WindowedStream
@@ -37,18 +39,6 @@ GIBIBYTE = 1 << 30
 AUTO = "auto"
 
 OUTPUT_MODES = ("append", "update")
-
-# logical nodes that keep the order of rows within a partition; anything else may shuffle
-ORDER_KEPT = {
-    "Project",
-    "Filter",
-    "SubqueryAlias",
-    "EventTimeWatermark",
-    "MapInArrow",
-    "MapInPandas",
-    "Generate",
-    "Union",
-}
 
 
 def balance(
@@ -290,22 +280,7 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
 def _arrow_schema(rows: DataFrame) -> pa.Schema:
     """Return the rows' schema as tasks see it, with the column of the watermark, if there is one, in its metadata."""
     schema = to_arrow_schema(rows.schema, timezone=rows.sparkSession.conf.get("spark.sql.session.timeZone"))
-    watermarks = [node.eventTime().name() for node in _nodes(rows) if node.nodeName() == "EventTimeWatermark"]
+    watermarks = [field.name for field in rows.schema if EVENT_TIME_MARK in field.metadata] or watermark_columns(rows)
     if len(watermarks) > 1:
-        raise ArgumentError("a stream may have one watermark", got=watermarks)
+        raise ArgumentError("a stream may have one watermark", got=watermarks, hint="see unskew.tagged for several")
     return schema.with_metadata({EVENT_TIME_METADATA: watermarks[0]}) if watermarks else schema
-
-
-def has_shuffle(rows: DataFrame) -> bool:
-    """Tell whether anything above these rows may change their order within a partition from one run to the next."""
-    return any(node.children().size() and node.nodeName() not in ORDER_KEPT for node in _nodes(rows))
-
-
-def _nodes(rows: DataFrame) -> Iterator[Any]:
-    """Yield the nodes of the rows' logical plan."""
-    waiting: list[Any] = [rows._jdf.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        children = node.children()
-        waiting.extend(children.apply(i) for i in range(children.size()))

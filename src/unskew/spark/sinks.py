@@ -42,10 +42,6 @@ def make_sink(
     return lambda rows, batch_id: _append(rows, kind, options)
 
 
-def _transaction(identity: str, batch_id: int) -> dict[str, str]:
-    return {"txnAppId": identity, "txnVersion": str(batch_id)}
-
-
 def _append(rows: DataFrame, kind: str, options: Mapping[str, str]) -> None:
     rows.write.format(kind).mode("append").options(**options).save()
 
