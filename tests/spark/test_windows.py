@@ -1,0 +1,111 @@
+"""Windowed aggregates as whole queries, batch by batch beside Spark's own on the same files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import unskew
+from unskew.errors import ArgumentError
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = "user string, amount int, ts timestamp"
+SECOND = 1_000_000
+
+
+def write_batches(folder: Path, batches: int, rows: int = 400) -> None:
+    """Zipf keys that drift, times out of order and far too late, nulls in keys, values and times."""
+    random = np.random.default_rng(4)
+    folder.mkdir()
+    for batch in range(batches):
+        user = [f"u{(int(n) + 4 * batch) % 40}" for n in random.zipf(1.3, rows)]
+        second = 10_000 + 30 * batch + random.integers(-60, 30, rows) - np.where(random.random(rows) < 0.05, 300, 0)
+        table = pa.table(
+            {
+                "user": pa.array([None if name == "u3" else name for name in user]),
+                "amount": pa.array(random.integers(-50, 50, rows), pa.int32(), mask=random.random(rows) < 0.1),
+                "ts": pa.array(second * SECOND, pa.timestamp("us", "UTC"), mask=random.random(rows) < 0.02),
+            }
+        )
+        path = folder / f"{batch:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
+
+
+class Collect:
+    """A sink that remembers what each batch wrote; batches without rows are left out."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, list[str]] = {}
+
+    def __call__(self, rows: Any, batch_id: int) -> None:
+        found = [row.asDict(recursive=True) for row in rows.collect()]
+        for row in found:
+            row["spread"] = None if row["spread"] is None else round(row["spread"], 6)
+        if found:
+            self.batches[batch_id] = sorted(repr(sorted(row.items())) for row in found)
+
+
+def run(rows: Any, mode: str, checkpoint: Path) -> tuple[dict[int, list[str]], Any]:
+    sink = Collect()
+    writer = rows.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).foreachBatch(sink).start()
+    query.awaitTermination()
+    return sink.batches, query
+
+
+def dropped(query: Any) -> int:
+    operators = [operator for progress in query.recentProgress for operator in progress["stateOperators"]]
+    return sum(operator["numRowsDroppedByWatermark"] for operator in operators)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        ("sliding", "append"),
+        pytest.param("sliding", "update", marks=pytest.mark.slow),
+        pytest.param("tumbling", "update", marks=pytest.mark.slow),
+        pytest.param("session", "append", marks=pytest.mark.slow),
+    ],
+)
+def test_every_batch_is_sparks(spark: Any, tmp_path: Path, kind: str, mode: str) -> None:
+    from pyspark.sql import functions as F
+
+    write_batches(tmp_path / "data", 5)
+    files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
+    events = files.withWatermark("ts", "40 seconds")
+    balanced = unskew.balance(events, "user", channels=2, tolerance=0.01, min_gain=0.0)
+    if kind == "session":
+        ours, window = balanced.session_window("3 seconds"), F.session_window("ts", "3 seconds")
+    elif kind == "sliding":
+        ours = balanced.window("30 seconds", "20 seconds", offset="5 seconds", output_mode=mode)
+        window = F.window("ts", "30 seconds", "20 seconds", "5 seconds")
+    else:
+        ours, window = balanced.window("20 seconds", output_mode=mode), F.window("ts", "20 seconds")
+    results = {"n": "count", "total": "sum(amount)", "spread": "var_pop(amount)"}
+    native = events.groupBy("user", window).agg(
+        F.count("*").alias("n"), F.sum("amount").alias("total"), F.var_pop("amount").alias("spread")
+    )
+    expected, native_query = run(native, mode, tmp_path / "native")
+    got, query = run(ours.aggregate(**results), mode, tmp_path / "ours")
+    assert got == expected
+    assert sum(map(len, expected.values())) > 100
+    assert len(query.moves) > 0, "something moved"
+    assert dropped(native_query) > 0, "something was late"
+
+
+def test_the_stream_must_have_what_windows_need(spark: Any, tmp_path: Path) -> None:
+    write_batches(tmp_path / "data", 1, rows=3)
+    events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "data"))
+    with pytest.raises(ArgumentError, match="append mode needs a watermark"):
+        unskew.balance(events, "user").window("1 minute", on="ts").aggregate(n="count")
+    stage = unskew.balance(events.withWatermark("ts", "1 minute"), "user").window("1 minute").aggregate(n="count")
+    with pytest.raises(ArgumentError, match="append mode"):
+        stage.writeStream.outputMode("update")
