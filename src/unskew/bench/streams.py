@@ -38,9 +38,9 @@ def write_file(folder: Path, batch: int, keys: pa.Array, values: np.ndarray[Any,
     os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
 
 
-def read_files(spark: SparkSession, folder: Path) -> DataFrame:
+def read_files(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataFrame:
     """Return the files as a stream, one per batch."""
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def discard(rows: DataFrame, batch_id: int) -> None:
@@ -49,7 +49,13 @@ def discard(rows: DataFrame, batch_id: int) -> None:
 
 
 def batch_seconds(
-    spark: SparkSession, folder: Path, contenders: Mapping[str, Start], *, rounds: int, skipped: int
+    spark: SparkSession,
+    folder: Path,
+    contenders: Mapping[str, Start],
+    *,
+    rounds: int,
+    skipped: int,
+    schema: str = SCHEMA,
 ) -> dict[str, list[float]]:
     """Run every contender over the files, in turns, and return the seconds of its batches but the first ones.
 
@@ -59,13 +65,15 @@ def batch_seconds(
         How often each runs; rounds go forwards and backwards in turn.
     skipped
         Batches of each run that are not counted: start-up, compilation, growing state.
+    schema
+        Columns of the files.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds):
         order = list(contenders.items())
         for name, start in order if number % 2 == 0 else reversed(order):
             with tempfile.TemporaryDirectory(prefix="unskew-bench-") as checkpoint:
-                query = start(read_files(spark, folder), checkpoint)
+                query = start(read_files(spark, folder, schema), checkpoint)
                 query.awaitTermination()
                 progress = [p for p in query.recentProgress if p.numInputRows]
                 seconds[name] += [p.durationMs["triggerExecution"] / 1e3 for p in progress[skipped:]]

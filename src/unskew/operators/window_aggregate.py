@@ -120,7 +120,9 @@ class WindowAggregate(Windowed, Mergeable):
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
         """Merge partial states, except what is late, into the state held; in update mode, return what has changed."""
-        windows, _ = self._united(self.windows_in(rows, groups.group_of_row), len(groups))
+        windows = self.windows_in(rows, groups.group_of_row)
+        if rows.num_rows > len(groups):
+            windows, _ = self._united(windows, len(groups))
         late_until, self.late_rows = self.late_until(clock), 0
         if late_until is not None:
             on_time = windows.end > late_until
