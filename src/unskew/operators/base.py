@@ -130,6 +130,11 @@ class Operator(ABC):
         """What `update` and `expire` return."""
 
     @property
+    def splittable(self) -> bool:
+        """Whether keys may be split: partial states are merged into one output row per key, and time plays no part."""
+        return self.mergeable and self.time_mode == "none"
+
+    @property
     def output_key(self) -> tuple[str, ...]:
         """The output columns by which a row replaces an earlier one; by default the key."""
         return self.key

@@ -87,6 +87,11 @@ class WindowAggregate(Windowed, Mergeable):
         self.commutative = self._aggregate.commutative
 
     @property
+    def splittable(self) -> bool:
+        """No: a key has a row for each of its windows."""
+        return False
+
+    @property
     def time_lists(self) -> tuple[str, ...]:
         """The starts; ends follow from them."""
         return (START,)

@@ -7,7 +7,7 @@ import inspect
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from unskew.registry import Registry
 from unskew.routing.moves import Moves
 from unskew.routing.slots import resize_slots
 from unskew.routing.table import RoutingTable
+
+if TYPE_CHECKING:
+    from unskew.load.resources import ResourceFunction
 
 Channels = NDArray[np.int32]
 
@@ -80,6 +83,13 @@ class Planner(ABC):
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
             PLANNERS.add(cls.name, cls)
+
+    def knowing(self, memory: str | ResourceFunction, compute: str | ResourceFunction) -> Self:
+        """Return this planner, told how an operator's state and work grow with a key's share of the rows.
+
+        Planners that go by measured cost and state have no use for it; what the user has set stays as it is.
+        """
+        return self
 
     @abstractmethod
     def assign(self, problem: Problem, memory: Memory) -> Assignment:

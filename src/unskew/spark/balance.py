@@ -239,12 +239,13 @@ class BalancedStream:
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
         bound = operator.bind(_arrow_schema(self.events), self.key)
         splits = self.controller.splitting or self.controller.scheme is not None
-        if splits and not (bound.mergeable and bound.time_mode == "none"):
+        if splits and not bound.splittable:
             raise ArgumentError(
                 "keys of this operator cannot be split: it cannot merge partial states, or works with timeouts",
                 got=operator,
                 hint="leave split= out; every key then has one owner",
             )
+        planner = self.controller.planner.knowing(bound.memory, bound.compute)
         return Stage(
             events=self.events,
             operator=bound,
@@ -253,7 +254,7 @@ class BalancedStream:
             max_channels=self.max_channels,
             elastic=self.elastic,
             slots=self.slots,
-            controller=self.controller,
+            controller=replace(self.controller, planner=planner),
             tracked_keys=self.tracked_keys,
             cache_bytes=self.cache_bytes,
             shuffled=has_shuffle(self.events),

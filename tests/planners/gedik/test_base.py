@@ -206,3 +206,11 @@ def test_report_reads_a_ratio_as_a_tolerance():
     heavy = Problem.of_keys([70, 20, 10], channels=2, current=[0, 1, 1], home=[0, 1, 1])
     assert strict.describe(heavy, strict.assign(heavy, Memory())).unsplittable == (0,)
     assert lax.describe(heavy, lax.assign(heavy, Memory())).unsplittable == ()
+
+
+def test_an_operators_own_functions_take_the_place_of_the_defaults() -> None:
+    told = planner("scan").knowing(memory="constant", compute="quadratic")
+    assert [resource.name for resource in told.resources()] == ["constant", "quadratic", "linear"]
+    chosen = planner("scan", compute="linear")
+    assert chosen.knowing(memory="constant", compute="quadratic") is chosen, "what the user has set stays"
+    assert planner("mixed").knowing(memory="constant", compute="quadratic") == planner("mixed")

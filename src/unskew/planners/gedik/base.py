@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,12 @@ class GedikPlanner(Planner):
             raise ArgumentError("there is no utility of that name", got=self.utility, hint=", ".join(UTILITIES))
         for choice in (self.memory, self.compute, self.network):
             resource_function(choice)
+
+    def knowing(self, memory: str | ResourceFunction, compute: str | ResourceFunction) -> Self:
+        """Return this planner with an operator's own functions in place of the defaults."""
+        if (self.memory, self.compute) != (GedikPlanner.memory, GedikPlanner.compute):
+            return self
+        return replace(self, memory=memory, compute=compute)
 
     @abstractmethod
     def place(self, items: Items) -> Channels:
