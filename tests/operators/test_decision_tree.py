@@ -19,6 +19,7 @@ from unskew.hashing import hash_keys
 from unskew.operators import Clock, DecisionTree, Growth, Histogram, KeyedState, MemoryStore, group_rows, grow
 from unskew.operators.decision_tree import LEAF, MESSAGE_KEY, MESSAGES
 from unskew.operators.histogram import kernel_insert
+from unskew.operators.tree_growth import newest
 from unskew.splitters import splitter
 from unskew.workloads.flights import flights_file
 
@@ -243,6 +244,16 @@ def test_what_is_pure_or_has_one_value_stays_a_leaf_and_old_nodes_are_passed_ove
     once = grow(tree, bins((0, 0, 0, [-1.0], [20]), (0, 0, 1, [1.0], [10])), GROWTH)
     again = grow(once, bins((0, 0, 0, [-1.0], [20]), (0, 0, 1, [1.0], [10])), GROWTH)
     assert again.to_json() == once.to_json()
+
+
+def test_the_newest_histograms_of_leaves_are_kept() -> None:
+    tree = DecisionTree.root(["sign"], ["a", "b"])
+    before = bins((0, 0, 0, [-1.0], [20]), (0, 0, 1, [1.0], [10]))
+    after = newest(tree, before, bins((0, 0, 1, [1.0], [15])))
+    assert as_histograms(after) == {(0, 0, 0): ([-1.0], [20]), (0, 0, 1): ([1.0], [15])}
+    assert newest(tree, after, bins((0, 0, 1, [1.0], [15]))).equals(after)
+    grown = grow(tree, after, GROWTH)
+    assert as_histograms(newest(grown, after, bins((2, 0, 1, [3.0], [1])))) == {(2, 0, 1): ([3.0], [1])}
 
 
 def test_messages_leave_out_nulls_and_strangers() -> None:

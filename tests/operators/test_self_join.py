@@ -161,6 +161,7 @@ def test_work_is_shared_out_by_pairs() -> None:
     [
         (lambda: SelfJoin("at", "soon"), ArgumentError, "not a duration"),
         (lambda: SelfJoin("at", "-1 second"), ArgumentError, "may not lie before"),
+        (lambda: SelfJoin("at", "1 second", where="left_id < right_id"), ArgumentError, "an Arrow expression"),
         (lambda: SelfJoin("at", "1 second", pair_seconds=-1), ArgumentError, "less than no time"),
         (lambda: run(SelfJoin("when", "1 second"), [table([])], key="stock"), ColumnError, "no column"),
         (lambda: run(SelfJoin("id", "1 second"), [table([])], key="stock"), ColumnError, "a timestamp"),

@@ -93,6 +93,9 @@ class SelfJoin(Operator):
         self._within_us = microseconds(within)
         if self._within_us < 0:
             raise ArgumentError("the right row may not lie before the left one", got=within)
+        if where is not None and not isinstance(where, pc.Expression):
+            hint = 'such as pyarrow.compute.field("left_id") < pyarrow.compute.field("right_id")'
+            raise ArgumentError("the condition must be an Arrow expression", got=where, hint=hint)
         if pair_seconds < 0:
             raise ArgumentError("a pair cannot take less than no time", got=pair_seconds)
 

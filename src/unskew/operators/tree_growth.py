@@ -117,6 +117,17 @@ def grow(tree: DecisionTree, histograms: pa.Table, growth: Growth | None = None)
     return _with_splits(replace(tree, seen=seen), sorted(chosen, key=lambda split: split.leaf))
 
 
+def newest(tree: DecisionTree, histograms: pa.Table | None, changed: pa.Table) -> pa.Table:
+    """Return the latest histogram of every leaf, feature and class: those that changed, else those known before.
+
+    What belongs to nodes that are no leaves of the tree is forgotten. A batch that comes again changes nothing.
+    """
+    known = changed if histograms is None else pa.concat_tables([changed, histograms.cast(changed.schema)])
+    keys = np.stack([known.column(name).to_numpy() for name in MESSAGE_KEY], axis=1)
+    distinct, first = np.unique(keys, axis=0, return_index=True)
+    return known.take(pa.array(first[tree.feature[distinct[:, 0]] == LEAF]))
+
+
 def _by_leaf(histograms: pa.Table, classes: int) -> dict[int, list[_Bins]]:
     """Return the histograms of each leaf, feature by feature."""
     leaf, feature, label = (histograms.column(name).to_numpy().astype(np.int64) for name in MESSAGE_KEY)
