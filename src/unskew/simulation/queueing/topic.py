@@ -93,13 +93,15 @@ class Topic:
     def hashes(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the 64-bit hash of every key that occurs, by key, with Kafka's partition as its remainder.
 
-        Keys are written as decimal numbers. Entries of keys that do not occur are 0.
+        Keys are written as decimal numbers, from ``seed * key_count`` on: another seed, other partitions. Entries of
+        keys that do not occur are 0.
         """
         occurs = np.zeros(self.key_count, bool)
         occurs[keys] = True
         present = np.flatnonzero(occurs)
         hashes = np.zeros(self.key_count, np.int64)
-        hashes[present] = kafka_hashes(pa.array(present).cast(pa.string()), self.partitions)
+        names = pa.array(present + self.seed * self.key_count).cast(pa.string())
+        hashes[present] = kafka_hashes(names, self.partitions)
         return hashes
 
 

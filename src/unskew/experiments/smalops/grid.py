@@ -1,0 +1,160 @@
+"""The trials behind SMALOPS' figures: one topic under one way of routing each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+FIGURES = ("7", "7-long", "7-brink", "7-burst", "9", "10", "rule", "hot-keys")
+CONTENDERS = ("smalops", "kafka", "round-robin")
+SERVICES = (10.0, 20.0, 30.0, 40.0, 50.0)
+LONGEST = 50.0
+BRINK = 0.97
+"""Busy share of Kafka's fullest consumer where a system is said to be just below overload."""
+COVERS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+SHARES = (0.02, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+SHIFTS = (1, 100, 10_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One run of the simulator.
+
+    Parameters
+    ----------
+    figure
+        What it is for: a figure of the paper (8 shows the runs of 7), ``"7-long"``, ``"7-brink"`` and ``"7-burst"`` for
+        other readings of what the paper leaves open, ``"rule"`` for state that moves along, ``"hot-keys"`` for counts.
+    contender
+        Who routes.
+    service_us
+        Microseconds a consumer takes for a message.
+    partitions
+        Of the topic.
+    utilisation
+        Mean busy share of the consumers at 50 us a message; at fewer it is lower in proportion. 0 stands for the share
+        at which Kafka's fullest consumer is at the brink.
+    hot_by, hot_threshold
+        What is hot.
+    shift, shift_seconds
+        How far keys shift, and how often.
+    burst
+        Messages at one instant.
+    rule
+        When state may move.
+    gateways
+        Gateways that share the keys, where hot keys are counted.
+    key_count, seconds, seed
+        Of the topic.
+    """
+
+    figure: str
+    contender: str = "smalops"
+    service_us: float = LONGEST
+    partitions: int = 12
+    utilisation: float = 0.85
+    hot_by: str = "share"
+    hot_threshold: float = 0.001
+    shift: int = 0
+    shift_seconds: float = 60.0
+    burst: float = 1.0
+    rule: str = "none"
+    gateways: int = 1
+    key_count: int = 1_000_000
+    seconds: float = 40.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How much to run."""
+
+    seeds: int
+    partitions: tuple[int, ...]
+    seconds: float
+    long_seconds: float
+    bursts: tuple[float, ...]
+    covers: tuple[float, ...]
+    shares: tuple[float, ...]
+    shifts: tuple[int, ...]
+    shift_seconds: float
+    dynamic_seconds: float
+
+
+QUICK = Grid(
+    seeds=2,
+    partitions=(8,),
+    seconds=30.0,
+    long_seconds=100.0,
+    bursts=(20.0,),
+    covers=(0.02, 0.1, 0.2, 0.3, 0.7),
+    shares=(0.02, 0.001),
+    shifts=(1, 10_000),
+    shift_seconds=15.0,
+    dynamic_seconds=40.0,
+)
+FULL = Grid(
+    seeds=3,
+    partitions=(8, 12, 16),
+    seconds=40.0,
+    long_seconds=300.0,
+    bursts=(5.0, 20.0, 100.0),
+    covers=COVERS,
+    shares=SHARES,
+    shifts=SHIFTS,
+    shift_seconds=60.0,
+    dynamic_seconds=150.0,
+)
+
+
+def trials(*, quick: bool) -> list[Trial]:
+    """Return all runs, each once; with `quick`, one number of partitions, fewer seeds and shorter runs."""
+    grid = QUICK if quick else FULL
+    return [
+        replace(trial, seed=seed)
+        for figure in FIGURES
+        for trial in trials_of(figure, grid)
+        for seed in range(1 if figure in ("7-long", "hot-keys", "rule") else grid.seeds)
+    ]
+
+
+def trials_of(figure: str, grid: Grid) -> Iterator[Trial]:
+    """Yield the runs of one figure, one seed each."""
+    few = grid.partitions[:1]
+    match figure:
+        case "7":
+            for partitions in grid.partitions:
+                for service in SERVICES:
+                    for who in CONTENDERS:
+                        yield _trial(grid, figure, who, partitions=partitions, service_us=service)
+        case "7-long":
+            for who in CONTENDERS[:2]:
+                yield replace(_trial(grid, figure, who, partitions=few[0]), seconds=grid.long_seconds)
+        case "7-brink":
+            for service in (20.0, LONGEST):
+                for who in CONTENDERS[:2]:
+                    yield _trial(grid, figure, who, partitions=few[0], service_us=service, utilisation=0.0)
+        case "7-burst":
+            for burst in grid.bursts:
+                for who in CONTENDERS[:2]:
+                    yield _trial(grid, figure, who, partitions=few[0], service_us=20.0, burst=burst)
+        case "9":
+            for hot_by, thresholds in (("cover", grid.covers), ("share", grid.shares)):
+                for threshold in thresholds:
+                    yield _trial(grid, figure, partitions=few[0], hot_by=hot_by, hot_threshold=threshold)
+        case "10":
+            for shift, service in product(grid.shifts, (20.0, LONGEST)):
+                for who in CONTENDERS[:2]:
+                    dynamic = _trial(grid, figure, who, partitions=few[0], service_us=service, shift=shift)
+                    yield replace(dynamic, shift_seconds=grid.shift_seconds, seconds=grid.dynamic_seconds)
+        case "rule":
+            for rule in ("none", "printed", "backlog"):
+                yield _trial(grid, figure, partitions=few[0], rule=rule)
+        case _:
+            for gateways, shift in ((1, 0), (14, 0), (1, 1_000)):
+                yield Trial(figure=figure, gateways=gateways, shift=shift, key_count=28_000_000)
+
+
+def _trial(grid: Grid, figure: str, contender: str = "smalops", **where: object) -> Trial:
+    return Trial(figure=figure, contender=contender, seconds=grid.seconds, **where)  # type: ignore[arg-type]
