@@ -39,7 +39,7 @@ def read_committed(
     path
         Where the query writes: ``.format("parquet").start(path)``.
     schema
-        Of its rows.
+        Its columns that are wanted.
     checkpoint
         The query's ``checkpointLocation``, which says what is committed.
     batches_per_trigger
@@ -128,7 +128,8 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the rows of a file."""
         assert isinstance(partition, BatchFile)
         filesystem, path = _located(partition.uri)
-        yield from pa.parquet.read_table(path, filesystem=filesystem, partitioning=None).cast(self.schema).to_batches()
+        table = pa.parquet.read_table(path, filesystem=filesystem, partitioning=None, columns=self.schema.names)
+        yield from table.select(self.schema.names).cast(self.schema).to_batches()
 
     def _committed(self) -> int:
         """Return the last batch that is committed, -1 if none is."""

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+import unskew
 from unskew.operators import Aggregate, Clock, Groups, KeyedState, Operator
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing import RoutingTable
-from unskew.spark.balance import balance
 from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.query import BalancedQuery
 
@@ -79,6 +80,17 @@ class Ledger(Operator):
         return pa.table([*groups.keys.columns, *results], schema=self.output_schema)
 
 
+def second_stage(spark: SparkSession, home: Path, planner: Planner | str) -> None:
+    """Count what the first stage has written of each key, and the greatest of its counts."""
+    written = unskew.read_committed(
+        spark, str(home / "out"), "key string, rows long", checkpoint=str(home / "checkpoint")
+    )
+    balanced = unskew.balance(written, "key", channels=3, planner=planner, min_gain=-np.inf, slots=64)
+    stage = balanced.aggregate(times="count", most="max(rows)")
+    writer = stage.writeStream.option("checkpointLocation", str(home / "second-checkpoint")).format("parquet")
+    writer.trigger(availableNow=True).start(str(home / "second-out")).awaitTermination()
+
+
 def main() -> None:
     """Run the job to its end."""
     options = argparse.ArgumentParser()
@@ -89,18 +101,24 @@ def main() -> None:
     options.add_argument("--shuffle", action="store_true")
     options.add_argument("--resize", action="store_true", help="another number of channels now and then")
     options.add_argument("--split", action="store_true", help="aggregates with split keys, in place of chains")
+    options.add_argument("--pipeline", action="store_true", help="two inputs, and a second stage behind the first")
     options.add_argument("--gap", type=float, default=0.0, help="seconds that the fifth batch's sink waits")
     given = options.parse_args()
     memory = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}
     spark = session(master=given.master, config={**SHORT_RUN, **memory})
     schema = "key string, source long, sequence long"
-    events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(given.home / "data"))
+    files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    events = files.parquet(str(given.home / "data"))
+    if given.pipeline:
+        both = unskew.tagged("key", a=events, b=files.parquet(str(given.home / "more-data")))
+        columns = [F.coalesce(f"a_{name}", f"b_{name}").alias(name) for name in ("source", "sequence")]
+        events = both.select("key", *columns)
     if given.shuffle:
         events = events.repartition(3)
     planner = RandomMoves(seed=given.seed) if given.planner == "random" else given.planner
     gain = -np.inf if given.planner == "random" else 0.0
     channels = 2 if given.resize else 4
-    balanced = balance(
+    balanced = unskew.balance(
         events,
         "key",
         channels=channels,
@@ -129,6 +147,8 @@ def main() -> None:
     query = writer.foreachBatch(write).trigger(availableNow=True).start()
     running.append(query)
     query.awaitTermination()
+    if given.pipeline:
+        second_stage(spark, given.home, planner)
     print(f"ENDED with {len(query.moves)} moves and {len(query.routing_table.split)} split keys in this run")
 
 

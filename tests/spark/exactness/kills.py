@@ -99,6 +99,19 @@ def check(home: Path, truth: Counter, ordered: bool = True) -> None:
     assert count == truth
 
 
+def check_second_stage(home: Path) -> None:
+    """Check that the second stage has seen every row of the first one's output once."""
+    times, most, last = Counter(), {}, {}
+    for folder in (home / "out").iterdir():
+        for row in pq.read_table(folder, partitioning=None).to_pylist():
+            times[row["key"]] += 1
+            most[row["key"]] = max(most.get(row["key"], 0), row["rows"])
+    for folder in sorted((home / "second-out").iterdir(), key=lambda path: int(path.name.split("=")[1])):
+        last |= {row["key"]: row for row in pq.read_table(folder, partitioning=None).to_pylist()}
+    assert {key: row["times"] for key, row in last.items()} == times
+    assert {key: row["most"] for key, row in last.items()} == most
+
+
 def check_totals(home: Path) -> None:
     """Check every row of running totals: each batch's are those of all files up to the latest that it has read."""
     assert (home / "split").exists(), "no key was split, so nothing was tested"
@@ -125,8 +138,9 @@ def _start(home: Path, schedule: Schedule) -> subprocess.Popen:
 
 
 def _committed(home: Path) -> int:
-    commits = home / "checkpoint" / "commits"
-    return max((int(p.name) for p in commits.iterdir() if p.name.isdigit()), default=-1) if commits.exists() else -1
+    """Return the last batch that is committed; batches of a second stage count on."""
+    names = [p.name for stage in ("checkpoint", "second-checkpoint") for p in (home / stage / "commits").glob("*")]
+    return sum(name.isdigit() for name in names) - 1
 
 
 def _strike(job: int, victim: str, dice: random.Random) -> str:

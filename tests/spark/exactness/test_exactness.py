@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kills import Schedule, check, check_totals, run_to_the_end, write_data
+from kills import Schedule, check, check_second_stage, check_totals, run_to_the_end, write_data
 
 from unskew.planners import PLANNERS
 
@@ -74,3 +74,24 @@ def test_totals_of_split_keys_are_exact_in_every_batch(seed: int, tmp_path: Path
     print(schedule, story)
     assert any(event.startswith("killed") for event in story), "nobody was killed, so nothing was tested"
     check_totals(tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_two_inputs_and_two_stages_are_exact(seed: int, tmp_path: Path) -> None:
+    """Two streams meet in a stage whose output is another one's input; somebody dies in each."""
+    dice = random.Random(seed)
+    master = MASTERS[seed % len(MASTERS)]
+    kinds = ("driver", "worker", "executor") if master.startswith("local-cluster") else ("driver", "worker")
+    victims = tuple((batch, dice.choice(kinds)) for batch in (1, 3, 5, 7))
+    truth = write_data(tmp_path, seed, batches=8)
+    (tmp_path / "more-data").mkdir()
+    for path in sorted((tmp_path / "data").iterdir())[1::2]:
+        path.rename(tmp_path / "more-data" / path.name)
+    schedule = Schedule(seed, victims, master, ("--pipeline",))
+    story = run_to_the_end(tmp_path, schedule)
+    print(schedule, story)
+    assert any(event.startswith("killed") for event in story), "nobody was killed, so nothing was tested"
+    check(tmp_path, truth)
+    check_second_stage(tmp_path)
