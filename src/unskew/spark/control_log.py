@@ -15,6 +15,7 @@ from unskew.spark.decision import Decision
 
 FORMAT = "unskew-log-2"
 ENTRIES_KEPT = 5
+BATCHES_BETWEEN_CLEANINGS = 10
 
 
 class ControlLog:
@@ -43,8 +44,10 @@ class ControlLog:
 
     def write_decision(self, decision: Decision) -> None:
         """Write the decision for a batch that has not started."""
-        attempt = max(self._attempts(decision.batch_id), default=-1) + 1
-        self.write(f"decisions/{decision.batch_id}.{attempt}", decision.to_json().encode())
+        data = decision.to_json().encode()
+        if not self.write(f"decisions/{decision.batch_id}.0", data):  # the batch before has ended a second time
+            attempt = max(self._attempts(decision.batch_id)) + 1
+            self.write(f"decisions/{decision.batch_id}.{attempt}", data)
 
     def read_decision(self, batch_id: int) -> Decision | None:
         """Return the decision that rules for a batch, or None if there is none yet."""
@@ -60,7 +63,9 @@ class ControlLog:
         return f"{self.root}/{name}"
 
     def forget_before(self, batch_id: int) -> None:
-        """Remove decisions and moved state of batches that nothing refers to any more."""
+        """Remove decisions and moved state of batches that nothing refers to any more; looks every few batches."""
+        if batch_id % BATCHES_BETWEEN_CLEANINGS:
+            return
         for folder in ("decisions", "moved"):
             for name in self._list(folder):
                 if int(name.split(".")[0]) < batch_id - ENTRIES_KEPT:
@@ -81,7 +86,9 @@ class ControlLog:
                     f"this checkpoint was written with {part} = {known.get(part)!r}",
                     where=self.checkpoint,
                     got=value,
-                    hint=f"use the same {part}, or start with a new checkpointLocation",
+                    hint=f"unskew resize {self.checkpoint} --max-channels {value} --to NEW"
+                    if part == "max_channels"
+                    else f"use the same {part}, or start with a new checkpointLocation",
                 )
         return str(known["name"])
 
