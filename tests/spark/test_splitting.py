@@ -98,5 +98,7 @@ def test_operators_that_cannot_merge_are_refused(spark, tmp_path: Path) -> None:
     balanced = unskew.balance(events, "key", split="auto")
     with pytest.raises(ArgumentError, match="cannot merge"):
         balanced.apply_per_key(lambda key, rows, state: (state, []), "n long", "n long")
+    with pytest.raises(ArgumentError, match="cannot merge"):
+        balanced.aggregate(latest="last(key)")
     with pytest.raises(ArgumentError, match="no scheme of that name"):
         unskew.balance(events, "key", split="sideways")

@@ -21,7 +21,7 @@ class First(Result):
     """The value of the first row, null or not; ``first(x, true)`` that of the first row in which it is not null.
 
     Rows come in the order of their source partitions, batch after batch: as far as Spark defines an order, it is this
-    one. Where a key is split, the parts come in the order of channels. Use ``min_by`` where that is not good enough.
+    one. Keys are not split, since parts of a key know no order; ``min_by`` can be.
     """
 
     takes_option: ClassVar[bool] = True

@@ -171,6 +171,11 @@ class Mergeable(Operator):
     commutative: bool = True
     """Whether states may be merged in any order; where not, in the order in which their rows came."""
 
+    @property
+    def splittable(self) -> bool:
+        """Whether keys may be split; parts of a key know nothing of the order of their rows."""
+        return super().splittable and self.commutative
+
     @abstractmethod
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
         """Return the state that the rows of each group alone amount to (`value_schema`, one row per group)."""

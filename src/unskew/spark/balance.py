@@ -241,7 +241,7 @@ class BalancedStream:
         splits = self.controller.splitting or self.controller.scheme is not None
         if splits and not bound.splittable:
             raise ArgumentError(
-                "keys of this operator cannot be split: it cannot merge partial states, or works with timeouts",
+                "keys of this operator cannot be split: it cannot merge partial states in any order, or has timeouts",
                 got=operator,
                 hint="leave split= out; every key then has one owner",
             )
