@@ -116,7 +116,7 @@ class Visits(Operator):
         return pa.Table.from_arrays([*keys.columns, *instants, pa.array(views), outcomes], schema=self.output_schema)
 
 
-@njit(cache=True)
+@njit
 def _run_machine(
     next_stage: Any,
     order: Any,

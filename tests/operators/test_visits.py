@@ -23,6 +23,7 @@ WATERMARK = ("ts", "20 seconds")
 
 @pytest.fixture(scope="module")
 def visits() -> Any:
+    """The example as a module that workers cannot import: it travels with the operator, as a script does."""
     spec = importlib.util.spec_from_file_location("visits", Path(__file__).parents[2] / "examples" / "visits.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -115,7 +115,7 @@ def moved_state(case: Case, batches: Batches) -> str | None:
         other.install(pa.concat_tables([by_slot, by_key]))
         everything = pa.concat_tables([held.slice(0, 0), *other.scan()])
         if one.rows:
-            return f"{one.rows} keys are left after all were extracted"
+            return f"keys left after all were extracted: {one.rows}"
     return difference(held, everything, 0.0, [name for name in held.column_names if name.startswith("key.")])
 
 
@@ -172,7 +172,7 @@ def bounded_memory(case: Case, batches: Batches) -> str | None:
         if isinstance(result, str):
             return result
         left = result.state.num_rows
-        return None if not left else f"{left} keys are held a century later, such as {result.state.to_pylist()[0]}"
+        return None if not left else f"keys held a century later: {left}, such as {result.state.to_pylist()[0]}"
     if operator.memory == "constant" and operator.time_mode == "none":
         once, twice = (case.run([*batches] * times) for times in (_REPEATS, 2 * _REPEATS))
         if isinstance(once, str) or isinstance(twice, str):
