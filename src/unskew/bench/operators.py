@@ -28,9 +28,13 @@ from unskew.hashing import hash_keys
 from unskew.operators import (
     Aggregate,
     Clock,
+    HeavyHitters,
+    Histogram,
+    History,
     KeyedState,
     MemoryStore,
     Operator,
+    SelfJoin,
     SessionAggregate,
     WindowAggregate,
     group_rows,
@@ -96,6 +100,11 @@ def _total() -> Any:
     return sql.sum("value").alias("total")
 
 
+def _self_join(events: DataFrame) -> DataFrame:
+    near = sql.expr("l.key = r.key and r.ts >= l.ts and r.ts <= l.ts + interval 20 milliseconds")
+    return events.alias("l").join(events.alias("r"), near).selectExpr("l.key", "l.value", "r.value as other")
+
+
 SUBJECTS = [
     Subject(
         "aggregate: count and sum",
@@ -134,6 +143,16 @@ SUBJECTS = [
         watermark="1 minute",
         native_target=1.0,
     ),
+    Subject("history: mean of the last 10 rows", History(10, mean="mean(value)")),
+    Subject(
+        "self-join: pairs within 20 ms",
+        SelfJoin("ts", "20 milliseconds", columns=["value"]),
+        _self_join,
+        watermark="1 minute",
+        native_target=0.5,
+    ),
+    Subject("heavy hitters: 20 per key", HeavyHitters("value", capacity=20)),
+    Subject("histogram: 50 bins per key", Histogram("value")),
 ]
 
 
