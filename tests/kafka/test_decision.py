@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from unskew.errors import ArgumentError, FormatError, RoutingError
-from unskew.kafka.decision import ROWS_AT_MOST, GatewayDecision, Route, home_of
+from unskew.kafka.decision import GatewayDecision, Route, home_of
 from unskew.kafka.messages import CLOSE, OPEN, set_id
 from unskew.kafka.planning import Decider, Window
 from unskew.planners import planner
@@ -23,8 +23,8 @@ def away(key, partitions=4, by=1):
 
 def test_sets_of_a_key_follow_each_other():
     first, second = away(b"k"), away(b"k", by=2)
-    one = cold().following(1, rows=10).with_moves({b"k": first})
-    two = one.counted({b"k": 7, b"x": 3}).following(2, rows=10).with_moves({b"k": second})
+    one = cold().following(1).with_moves({b"k": first})
+    two = one.counted({b"k": 7, b"x": 3}).following(2).with_moves({b"k": second})
     close, opening = two.markers
     g = one.generation
     assert (close.partition, close.mark.flag, close.mark.set_id) == (first, CLOSE, set_id(g, 1))
@@ -35,10 +35,10 @@ def test_sets_of_a_key_follow_each_other():
 
 
 def test_a_key_that_comes_home_leaves_the_table_and_its_next_set_is_newer():
-    one = cold().following(1, rows=0).with_moves({b"k": away(b"k")})
-    home = one.following(2, rows=0).with_moves({b"k": home_of(b"k", 4)})
+    one = cold().following(1).with_moves({b"k": away(b"k")})
+    home = one.following(2).with_moves({b"k": home_of(b"k", 4)})
     assert home.routes == {}
-    again = home.following(3, rows=0).with_moves({b"k": away(b"k")})
+    again = home.following(3).with_moves({b"k": away(b"k")})
     ids = [marker.mark.set_id for d in (one, home, again) for marker in d.markers if marker.mark.flag == OPEN]
     assert ids == sorted(set(ids))
     assert again.markers[0].mark.set_id >= ids[1], "the set that ends at home is not older than the one that began"
@@ -46,20 +46,21 @@ def test_a_key_that_comes_home_leaves_the_table_and_its_next_set_is_newer():
 
 def test_numbers_never_go_back():
     d = cold().with_moves({b"k": away(b"k")})
-    assert d.first_row_sequence == d.first_sequence + 2
-    after = d.following(1, rows=100)
-    assert after.first_sequence == d.first_row_sequence + 100
-    lost = d.following(1, rows=None, restarted=True)
-    assert lost.first_sequence == d.first_row_sequence + ROWS_AT_MOST
-    assert lost.generation == d.generation + 1
+    numbers = [marker.mark.sequence for marker in d.markers]
+    assert numbers == sorted(numbers) and numbers[-1] < d.first_row_sequence
+    after = d.following(1).with_moves({b"k": away(b"k", by=2)})
+    assert after.markers[0].mark.sequence >= d.first_row_sequence + 10**9
+    lost = after.following(2, restarted_at_ms=NOW + 1000)
+    assert lost.first_row_sequence > after.first_row_sequence and lost.generation == d.generation + 1
     later = GatewayDecision.cold(4, now_ms=NOW + 3_600_000)
-    assert later.first_sequence > lost.first_sequence and later.generation > lost.generation
+    assert later.first_row_sequence > lost.first_row_sequence and later.generation > lost.generation
+    assert GatewayDecision.cold(4, now_ms=2_500_000_000_000).first_row_sequence < 2**63
 
 
 def test_counts_that_were_lost_stay_unknown():
-    d = cold().with_moves({b"k": away(b"k")}).counted(None).following(1, rows=None).counted({b"k": 5})
+    d = cold().with_moves({b"k": away(b"k")}).counted(None).following(1).counted({b"k": 5})
     assert d.routes[b"k"].messages is None
-    assert d.following(2, rows=5).with_moves({b"k": away(b"k", by=2)}).markers[0].mark.messages is None
+    assert d.following(2).with_moves({b"k": away(b"k", by=2)}).markers[0].mark.messages is None
 
 
 def test_decisions_come_back_as_they_were_written():
@@ -111,7 +112,7 @@ def test_a_key_that_cools_goes_home_after_two_windows():
     for keys in (hot, [b"other"], [b"other"], [b"other"]):
         now += 10_000
         window.add(400, dict.fromkeys(keys, 100))
-        d = d.following(d.batch_id + 1, rows=0)
+        d = d.following(d.batch_id + 1)
         d, _ = decider.decide(d, window, now)
     assert not set(hot) & set(d.routes)
 

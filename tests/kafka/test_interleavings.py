@@ -60,7 +60,7 @@ class Gateway:
         messages = {key: rows.count(key) for key in set(rows)}
         lost = self.rng.random() < 0.1
         d = d.counted(None if lost else messages)
-        d = d.following(d.batch_id + 1, None if lost else len(rows), restarted=lost)
+        d = d.following(d.batch_id + 1, restarted_at_ms=1_700_000_001_000 if lost else None)
         if self.rng.random() < 0.6:
             moving = self.rng.sample(self.keys, self.rng.randint(1, len(self.keys)))
             d = d.with_moves({key: self.rng.randrange(d.partitions) for key in moving})

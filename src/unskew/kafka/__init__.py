@@ -6,12 +6,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from unskew.kafka.consumer import OrderedConsumer
     from unskew.kafka.order import OrderMachine
+    from unskew.kafka.spark_gateway import Gateway, gateway
 
-__all__ = ["OrderMachine"]
+__all__ = ["Gateway", "OrderMachine", "OrderedConsumer", "gateway"]
 
 # imported at first use: consumers need no Spark, gateways no Kafka client
-_HOMES = {"OrderMachine": "unskew.kafka.order"}
+_HOMES = {
+    "Gateway": "unskew.kafka.spark_gateway",
+    "OrderMachine": "unskew.kafka.order",
+    "OrderedConsumer": "unskew.kafka.consumer",
+    "gateway": "unskew.kafka.spark_gateway",
+}
 
 
 def __getattr__(name: str) -> Any:

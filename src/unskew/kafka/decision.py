@@ -20,9 +20,10 @@ from unskew.planners.memory import Memory
 from unskew.routing.table import RoutingTable
 
 GENERATIONS_SINCE_MS = 1_577_836_800_000  # 2020; a generation a second fits into 31 bits until 2088
-SEQUENCES_PER_MS = 1 << 20  # more rows than any gateway writes, so that the clock runs ahead of the numbers
-ROWS_AT_MOST = 1 << 33
-"""More rows than a task writes in a batch: what is skipped where the number of rows was lost."""
+SEQUENCE_DIGITS = 9
+BLOCK_LENGTH = 1_000_000_000
+"""Sequence numbers of a batch: a block of 10 ** 9, of which each task uses as many as it has rows."""
+BLOCK_MS = 100  # a block for each tenth of a second: the clock runs ahead of the blocks, and 63 bits last until 2049
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class GatewayDecision:
         Partitions of the topic.
     generation, epoch
         Starts of the gateway, and decisions to move keys; together they number the message sets.
-    first_sequence
-        Sequence number of the batch's first marker, or row if there is none.
+    block
+        Where sequence numbers stand: the batch's markers take them from this block, its rows from the next.
     routes
         Keys that do not go home, which is where Kafka's own partitioner sends them.
     markers
@@ -75,7 +76,7 @@ class GatewayDecision:
     >>> first = GatewayDecision.cold(4, now_ms=GENERATIONS_SINCE_MS + 1000)
     >>> first.partition_of(b"ada")
     1
-    >>> second = first.following(batch_id=1, rows=100).with_moves({b"ada": 3})
+    >>> second = first.following(batch_id=1).with_moves({b"ada": 3})
     >>> second.partition_of(b"ada"), second.routes[b"ada"] == Route(3, set_id(1, 1))
     (3, True)
     >>> for marker in second.markers:
@@ -88,7 +89,7 @@ class GatewayDecision:
     partitions: int
     generation: int
     epoch: int = 0
-    first_sequence: int = 0
+    block: int = 0
     routes: Mapping[bytes, Route] = field(default_factory=dict)
     markers: tuple[Marker, ...] = ()
     lane: str = ""
@@ -107,7 +108,7 @@ class GatewayDecision:
             batch_id,
             partitions,
             generation,
-            first_sequence=now_ms * SEQUENCES_PER_MS,
+            block=block_at(now_ms),
             lane=lane,
             planned_at_ms=now_ms,
         )
@@ -115,7 +116,7 @@ class GatewayDecision:
     @property
     def first_row_sequence(self) -> int:
         """Sequence number of the first row; a task's i-th row has this number plus i."""
-        return self.first_sequence + len(self.markers)
+        return (self.block + 1) * BLOCK_LENGTH
 
     @property
     def table(self) -> RoutingTable:
@@ -143,13 +144,14 @@ class GatewayDecision:
         }
         return replace(self, routes=routes)
 
-    def following(self, batch_id: int, rows: int | None, *, restarted: bool = False) -> GatewayDecision:
-        """Return the decision for a later batch with nothing moved; this one had so many `rows`, None if unknown."""
+    def following(self, batch_id: int, *, restarted_at_ms: int | None = None) -> GatewayDecision:
+        """Return the decision for a later batch with nothing moved; in a new generation if another process made it."""
+        fresh = 0 if restarted_at_ms is None else block_at(restarted_at_ms)
         return replace(
             self,
             batch_id=batch_id,
-            generation=self.generation + restarted,
-            first_sequence=self.first_row_sequence + (ROWS_AT_MOST if rows is None else rows),
+            generation=self.generation + (restarted_at_ms is not None),
+            block=max(self.block + 2, fresh),
             markers=(),
         )
 
@@ -167,7 +169,7 @@ class GatewayDecision:
                 continue
             # A key at home has no entry. All of its sets so far have smaller numbers than this epoch's.
             old_id = new_id - 1 if route is None else route.set_id
-            number = self.first_sequence + len(markers)
+            number = self.block * BLOCK_LENGTH + len(markers)
             closing = Mark(CLOSE, old_id, number, self.lane, new_id, target, None if route is None else route.messages)
             opening = Mark(OPEN, new_id, number + 1, self.lane, old_id, source)
             markers += [Marker(key, source, closing), Marker(key, target, opening)]
@@ -206,6 +208,11 @@ class GatewayDecision:
             return cls(**entry)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(f"this is not a gateway's decision: {error}") from error
+
+
+def block_at(now_ms: int) -> int:
+    """Return a block of sequence numbers that no gateway has reached by now, unless its batches are that short."""
+    return max(0, now_ms - GENERATIONS_SINCE_MS) // BLOCK_MS
 
 
 def hashes_of(keys: list[bytes], partitions: int) -> NDArray[np.int64]:

@@ -1,0 +1,201 @@
+"""The control topic: consumers hand keys over to each other, and store where they are."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unskew.errors import FormatError, SessionError
+from unskew.kafka.messages import SET_ID
+from unskew.kafka.snapshot import Snapshot
+
+SETTINGS = {"cleanup.policy": "compact,delete", "retention.ms": str(7 * 86_400_000)}
+"""Of the topic: the last hand-over of each key and the last snapshot are kept, for a week."""
+
+WAIT_SECONDS = 30.0
+_DONE, _SNAPSHOT = b"d", b"s"
+_NO_STATE, _STATE = b"\0", b"\1"
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One record of the control topic: a hand-over of `key`, or (without a key) a snapshot."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    set_id: int = 0
+    state: bytes | None = None
+    snapshot: Snapshot | None = None
+
+
+class ControlTopic:
+    """Reads and writes the control topic for one member of a group.
+
+    It has as many partitions as the data topic, and whoever owns a data partition reads the control partition of the
+    same number: a hand-over is written to where the key went. Groups share the topic and pass over what is not theirs.
+
+    Parameters
+    ----------
+    name
+        Of the control topic.
+    topic
+        The data topic.
+    group
+        The group.
+    settings
+        Of confluent-kafka.
+    """
+
+    def __init__(self, name: str, topic: str, group: str, settings: Mapping[str, Any]) -> None:
+        import confluent_kafka  # noqa: PLC0415 (optional)
+
+        self._kafka = confluent_kafka
+        self.name = name
+        self._prefix = group.encode() + b"\0"
+        client = {k: v for k, v in settings.items() if k not in {"auto.offset.reset", "group.id"}}
+        ensure_topic(name, topic, client)
+        self._reading = {
+            **client,
+            "group.id": f"{group}.control",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+        self._consumer: Any = confluent_kafka.Consumer(self._reading)
+        self._producer: Any = confluent_kafka.Producer(
+            {**client, "enable.idempotence": True, "linger.ms": 1, "compression.type": "lz4"}
+        )
+        self._positions: dict[int, int] = {}
+        self._failed: list[Any] = []
+
+    def send_done(self, partition: int, key: bytes, set_id: int, state: bytes | None) -> None:
+        """Hand a key over to the owner of a partition."""
+        value = _NO_STATE if state is None else _STATE + state
+        self._send(partition, _DONE + key, value, [(SET_ID, b"%d" % set_id)])
+
+    def send_snapshot(self, partition: int, snapshot: Snapshot) -> None:
+        """Store where a partition stands."""
+        self._send(partition, _SNAPSHOT, zlib.compress(snapshot.to_bytes(), 1), [])
+
+    def flush(self) -> None:
+        """Wait until everything sent has arrived."""
+        if self._producer.flush(WAIT_SECONDS) or self._failed:
+            what = self._failed[0].str() if self._failed else "no answer"
+            raise SessionError(f"the control topic cannot be written: {what}", where=self.name)
+
+    def take_over(self, partition: int) -> tuple[Snapshot | None, list[Control]]:
+        """Begin to read a partition; return its last snapshot, and what came after that was read."""
+        snapshot, controls = None, list[Control]()
+        reader = self._kafka.Consumer(self._reading)
+        try:
+            reader.assign([self._kafka.TopicPartition(self.name, partition, self._kafka.OFFSET_BEGINNING)])
+            position = 0
+            for control in self._until_end(reader):
+                position = control.offset + 1
+                if control.snapshot is not None:
+                    snapshot = control.snapshot
+                elif control.key is not None:
+                    controls.append(control)
+        finally:
+            reader.close()
+        self._positions[partition] = position
+        self._assign()
+        return snapshot, [c for c in controls if snapshot is None or c.offset >= snapshot.control_offset]
+
+    def drop(self, partitions: tuple[int, ...]) -> None:
+        """Stop reading partitions."""
+        for partition in partitions:
+            self._positions.pop(partition, None)
+        self._assign()
+
+    def poll(self) -> Iterator[Control]:
+        """Yield what has come, without waiting."""
+        if not self._positions:
+            return
+        for message in self._consumer.consume(500, 0):
+            if message.error() is None:
+                self._positions[message.partition()] = message.offset() + 1
+                control = self._read(message)
+                if control is not None and control.key is not None:
+                    yield control
+
+    def close(self) -> None:
+        """Send what is left, and give everything back."""
+        self._producer.flush(WAIT_SECONDS)
+        self._consumer.close()
+
+    def _until_end(self, reader: Any) -> Iterator[Control]:
+        end = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < end:
+            for message in reader.consume(500, 1.0):
+                error = message.error()
+                if error is None:
+                    end = time.monotonic() + WAIT_SECONDS
+                    control = self._read(message)
+                    yield control or Control(message.partition(), message.offset(), None)
+                elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                    return
+                elif not error.retriable():
+                    raise SessionError(f"the control topic cannot be read: {error.str()}", where=self.name)
+        raise SessionError("the control topic cannot be read: no answer", where=self.name)
+
+    def _read(self, message: Any) -> Control | None:
+        """Read a message; None if it is another group's."""
+        key, value, place = message.key() or b"", message.value(), (message.partition(), message.offset())
+        if not key.startswith(self._prefix) or value is None:
+            return None
+        kind, name = key[len(self._prefix) :][:1], key[len(self._prefix) :][1:]
+        try:
+            if kind == _SNAPSHOT:
+                return Control(*place, None, snapshot=Snapshot.from_bytes(zlib.decompress(value)))
+            set_id = int(dict(message.headers() or ())[SET_ID])
+        except (KeyError, ValueError, zlib.error) as error:
+            raise FormatError("a record of the control topic is damaged", where=f"{self.name}, {place}") from error
+        return Control(*place, name, set_id, value[1:] if value[:1] == _STATE else None)
+
+    def _assign(self) -> None:
+        places = [self._kafka.TopicPartition(self.name, p, at) for p, at in sorted(self._positions.items())]
+        if places:
+            self._consumer.assign(places)
+        else:
+            self._consumer.unassign()
+
+    def _send(self, partition: int, key: bytes, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+        self._producer.produce(
+            self.name, value, self._prefix + key, partition, on_delivery=self._delivered, headers=headers
+        )
+        self._producer.poll(0)
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+
+def ensure_topic(name: str, like: str, settings: Mapping[str, Any]) -> int:
+    """Create the control topic with the partitions of topic `like`, unless it is there; return how many that are."""
+    from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 (optional)
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    admin = AdminClient(dict(settings))
+    known = admin.list_topics(timeout=WAIT_SECONDS).topics
+    if like not in known:
+        raise SessionError("there is no such topic", where=like, hint="start the gateway first, or create it")
+    partitions = len(known[like].partitions)
+    if name in known:
+        if len(known[name].partitions) != partitions:
+            raise SessionError(
+                f"the control topic has {len(known[name].partitions)} partitions, the topic has {partitions}",
+                where=name,
+                hint="a topic behind a gateway must not grow; delete the control topic when all is consumed",
+            )
+        return partitions
+    try:
+        admin.create_topics([NewTopic(name, partitions, config=SETTINGS)])[name].result(WAIT_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+    return partitions

@@ -1,0 +1,334 @@
+"""The gateway as a Spark pipeline: any stream in, Kafka out, hot keys spread over the partitions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
+
+from unskew.errors import ArgumentError, ColumnError
+from unskew.kafka.control import SETTINGS
+from unskew.kafka.decision import SEQUENCE_DIGITS, GatewayDecision, block_at
+from unskew.kafka.messages import FLAG, LANE, SEQUENCE, SET_ID
+from unskew.kafka.planning import Decider, Window
+from unskew.kafka.spark_kafka import Admin, client_settings, ensure_connector, murmur2, write_rows
+from unskew.planners import Planner, planner
+from unskew.planners.report import Report
+from unskew.spark.control_log import ControlLog
+from unskew.spark.plans import has_shuffle
+
+Stamp = Literal["moved", "all"]
+
+HEADERS_TYPE = "array<struct<key:string,value:binary>>"
+KEYS_LISTED = 1000
+"""Keys whose messages are counted one by one in a batch, beside those that have routes: the heaviest."""
+
+_KEYS_TRACKED = 10_000
+_ROW_MASK = (1 << 33) - 1  # of monotonically_increasing_id: the row within its task
+_SAFE_OPTIONS = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
+_MARKERS = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("partition", IntegerType()),
+        StructField("headers", ArrayType(StructType().add("key", StringType()).add("value", BinaryType()))),
+    ]
+)
+_ROUTES = StructType(
+    [
+        StructField("route_key", BinaryType()),
+        StructField("route", IntegerType()),
+        StructField("route_partition", IntegerType()),
+        StructField("route_set", BinaryType()),
+    ]
+)
+
+
+class Gateway:
+    """Writes a stream to a Kafka topic, each key to one partition, and moves hot keys off overloaded partitions.
+
+    A key goes where Kafka's own partitioner sends it unless it has a route. Every `interval_seconds` the planner looks
+    at the messages per key of the time since and gives keys other routes. Where a key changes partition, markers end
+    its message set in the old one and begin the next in the new one; `unskew.kafka.OrderedConsumer` puts both together
+    again, any other consumer sees a few messages without a value.
+
+    Routes, epoch and generation of a batch are kept in the checkpoint before anything of the batch is written: a batch
+    that is written again, after a crash, goes where it went before, with the same sequence numbers, and consumers drop
+    what they have. Within a partition, one task writes, in the order of the source.
+
+    Costs a look-up per row, and a shuffle by partition unless `keyed_source`.
+
+    Parameters
+    ----------
+    events
+        The stream.
+    key
+        Column with the key; text, binary, or anything that can be cast to text.
+    topic
+        Where to write. It must exist, unless `partitions` is given.
+    options
+        Spark's options for Kafka: ``kafka.bootstrap.servers``, security, the producer's settings. Passed through.
+    value
+        Column with the value; by default the column named ``value``, else all columns as JSON.
+    planner
+        Who plans, by name or made; one that moves keys.
+    interval_seconds
+        Time between two plans.
+    partitions
+        Create the topic with so many partitions if it does not exist.
+    stamp
+        Which rows carry a sequence number, by which duplicates are known: those of keys that have moved, or all.
+    keyed_source
+        A promise that within a batch all rows of a key come from one partition of the source, as from a Kafka topic
+        that was written with the same key. Then no shuffle is needed.
+    order_by
+        Columns that say in which order a key's rows are, if it is not the order in which the source returns them.
+    share
+        ``(i, n)``: this is the i-th of n gateways, which share the keys among them; each counts and plans for its own.
+    control_topic
+        Where consumers talk to each other; ``<topic>.control`` by default. Created if it does not exist.
+
+    Examples
+    --------
+    It takes a broker, so it is not run here::
+
+        query = unskew.kafka.gateway(
+            events, key="user", topic="clicks", options={"kafka.bootstrap.servers": "127.0.0.1:9092"}
+        ).start("/checkpoints/clicks", trigger={"processingTime": "1 second"})
+
+    References
+    ----------
+    Bhattacharya and Wood, SMALOPS: the gateway in front of the broker.
+    """
+
+    def __init__(
+        self,
+        events: DataFrame,
+        *,
+        key: str,
+        topic: str,
+        options: Mapping[str, str],
+        value: str | None = None,
+        planner: str | Planner = "smalops",
+        interval_seconds: float = 10.0,
+        partitions: int | None = None,
+        stamp: Stamp = "moved",
+        keyed_source: bool = False,
+        order_by: tuple[str, ...] | str = (),
+        share: tuple[int, int] = (0, 1),
+        control_topic: str | None = None,
+    ) -> None:
+        self.settings = client_settings(options)
+        self.options = {**_SAFE_OPTIONS, **options}
+        if stamp not in {"moved", "all"}:
+            raise ArgumentError("stamp is moved or all", got=stamp)
+        if not 0 <= share[0] < share[1]:
+            raise ArgumentError("the share (i, n) of a gateway has 0 <= i < n", got=share)
+        if not interval_seconds >= 0:
+            raise ArgumentError("interval_seconds must not be negative", got=interval_seconds)
+        self.order_by = (order_by,) if isinstance(order_by, str) else tuple(order_by)
+        if keyed_source and self.order_by:
+            raise ArgumentError("rows of a keyed source are not sorted", where="order_by", hint="leave one of them out")
+        for name in (key, *([value] if value else []), *self.order_by):
+            if name not in events.columns:
+                raise ColumnError("there is no such column", got=name, hint=f"one of {', '.join(events.columns)}")
+        self.events, self.key, self.value, self.topic = events, key, value, topic
+        self.stamp, self.keyed_source, self.share = stamp, keyed_source, share
+        self.control_topic = control_topic or f"{topic}.control"
+        self.decider = Decider(_planner(planner), interval_seconds)
+        self.lane = "" if share[1] == 1 else str(share[0])
+        self.decision: GatewayDecision | None = None
+        self.report: Report | None = None
+        self.repeatable = bool(self.order_by) or not has_shuffle(events)
+        self._wanted_partitions = partitions
+        self._has_decided = False
+        self._window = Window()
+        self._routes: tuple[int, DataFrame] | None = None
+
+    def start(
+        self, checkpoint: str, *, trigger: Mapping[str, Any] | None = None, name: str | None = None
+    ) -> StreamingQuery:
+        """Start the query; `trigger` as for ``DataStreamWriter.trigger``."""
+        spark = self.events.sparkSession
+        ensure_connector(spark)
+        self._find_topic(spark)
+        self._log = ControlLog(spark, checkpoint)
+        index, count = self.share
+        self._log.identify({"topic": self.topic, "partitions": self.partitions, "gateway": [index, count]})
+        writer = self.events.writeStream.foreachBatch(self._write).option("checkpointLocation", checkpoint)
+        if trigger:
+            writer = writer.trigger(**trigger)
+        return (writer.queryName(name) if name else writer).start()
+
+    def write_batch(self, rows: DataFrame, decision: GatewayDecision, block: int | None = None) -> dict[str, Any]:
+        """Write rows as a decision says; return what was counted on the way."""
+        block = decision.block + 1 if block is None else block
+        stamped = self._stamped(self._routed(rows, decision), decision, block)
+        counted = write_rows(stamped.select("key", "value", "partition", "headers"), self.options, self.topic)
+        return dict(counted["seen"])
+
+    def _find_topic(self, spark: SparkSession) -> None:
+        admin = Admin(spark, self.settings)
+        found = admin.partitions(self.topic)
+        if found is None:
+            if self._wanted_partitions is None:
+                raise ArgumentError("there is no such topic", got=self.topic, hint="create it, or give partitions")
+            admin.create(self.topic, self._wanted_partitions)
+            found = self._wanted_partitions
+        self.partitions = found
+        if admin.partitions(self.control_topic) is None:
+            admin.create(self.control_topic, found, SETTINGS)
+
+    def _write(self, batch: DataFrame, batch_id: int) -> None:
+        now_ms = int(time.time() * 1000)
+        decision, again = self._decide(batch_id, now_ms)
+        self.decision = decision
+        if decision.markers:
+            self._write_markers(batch.sparkSession, decision)
+        if again and not self.repeatable:
+            # Rows in another order: their numbers would pass for those of others. Better twice than lost.
+            decision = replace(decision, block=max(decision.block, block_at(now_ms)))
+        seen = self.write_batch(batch, decision)
+        keys = list(decision.routes)
+        routed = {keys[item]: count for item, count in _counts(seen["routed"])}
+        others = {_key_bytes(item, self._text_key): count for item, count in _counts(seen["others"])}
+        self._window.add(int(seen["rows"]), routed | others)
+        self.decision = decision.counted(routed)
+        self._log.forget_before(batch_id)
+
+    def _decide(self, batch_id: int, now_ms: int) -> tuple[GatewayDecision, bool]:
+        """Return the decision for a batch, and whether it had been made before, by a process that died."""
+        last = self.decision
+        if last is None and batch_id > 0:
+            last = GatewayDecision.from_bytes(self._log.read(_entry(batch_id - 1))).counted(None)
+        if last is None:
+            decision = GatewayDecision.cold(self.partitions, now_ms=now_ms, batch_id=batch_id, lane=self.lane)
+        else:
+            decision = last.following(batch_id, restarted_at_ms=None if self._has_decided else now_ms)
+        decision, report = self.decider.decide(decision, self._window, now_ms)
+        if not self._log.write(_entry(batch_id), decision.to_bytes()):
+            return GatewayDecision.from_bytes(self._log.read(_entry(batch_id))), True
+        self._has_decided = True
+        self.report = report or self.report
+        return decision, False
+
+    def _write_markers(self, spark: SparkSession, decision: GatewayDecision) -> None:
+        rows = [(marker.key, marker.partition, list(marker.mark.headers())) for marker in decision.markers]
+        markers = spark.createDataFrame(rows, _MARKERS).coalesce(1)
+        nothing = sql.lit(None).cast("binary").alias("value")
+        write_rows(markers.select("key", nothing, "partition", "headers"), self.options, self.topic)
+
+    @property
+    def _text_key(self) -> bool:
+        return not isinstance(self.events.schema[self.key].dataType, BinaryType)
+
+    def _routed(self, rows: DataFrame, decision: GatewayDecision) -> DataFrame:
+        """Return key, value, order and partition of each row, and the number of its route if it has one."""
+        key = sql.col(self.key).cast("string") if self._text_key else sql.col(self.key)
+        order = [sql.col(name).alias(f"order_{at}") for at, name in enumerate(self.order_by)]
+        given = sql.col("headers") if "headers" in rows.columns else sql.lit(None).cast(HEADERS_TYPE)
+        chosen = rows.select(
+            key.alias("key"),
+            self._value(rows).alias("value"),
+            given.alias("given"),
+            *order,
+            sql.monotonically_increasing_id().alias("position"),
+        )
+        index, count = self.share
+        if count > 1:
+            chosen = chosen.where(sql.pmod(sql.xxhash64("key"), sql.lit(count)) == index)
+        spark, many = rows.sparkSession, sql.lit(self.partitions)
+        home = sql.pmod(murmur2(spark, sql.col("key").cast("binary")).bitwiseAND(0x7FFFFFFF), many)
+        home = sql.when(sql.col("key").isNull(), sql.pmod("position", many)).otherwise(home)
+        if decision.routes:
+            known = sql.broadcast(self._routes_of(spark, decision))
+            chosen = chosen.join(known, sql.col("key").cast("binary") == sql.col("route_key"), "left")
+        else:
+            names = {"route": "int", "route_partition": "int", "route_set": "binary"}
+            chosen = chosen.withColumns({name: sql.lit(None).cast(kind) for name, kind in names.items()})
+        routed = chosen.withColumn("partition", sql.coalesce("route_partition", home.cast("int")))
+        if self.keyed_source:
+            return routed
+        by = [f"order_{at}" for at in range(len(self.order_by))] + ["position"]
+        return routed.repartitionById(self.partitions, sql.col("partition")).sortWithinPartitions(*by)
+
+    def _stamped(self, routed: DataFrame, decision: GatewayDecision, block: int) -> DataFrame:
+        cold = sql.when(
+            sql.col("route").isNull(), sql.col("key") if self._text_key else sql.decode("key", "ISO-8859-1")
+        )
+        tracked = 2 * len(decision.routes) + 64  # never full, so that the counts are exact
+        routed = routed.observe(
+            "seen",
+            sql.count(sql.lit(1)).alias("rows"),
+            _top(cold, KEYS_LISTED, _KEYS_TRACKED).alias("others"),
+            (_top(sql.col("route"), tracked, tracked) if decision.routes else sql.max(sql.lit(None))).alias("routed"),
+        )
+        row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK)).cast("string")
+        # The block as text: a number would be compiled into the query, and every batch compiled anew.
+        padded = sql.concat(sql.lit(str(block)), sql.lpad(row, SEQUENCE_DIGITS, "0"))
+        number = _header(SEQUENCE, padded.cast("binary"))
+        lane = [_header(LANE, name.cast("binary")) for name in self._lane()]
+        moved = sql.array(_header(SET_ID, sql.col("route_set")), _header(FLAG, sql.lit(b"0")), number, *lane)
+        rest = sql.array(number, *lane) if self.stamp == "all" else sql.lit(None).cast(HEADERS_TYPE)
+        ours = sql.when(sql.col("route").isNull(), rest).otherwise(moved).cast(HEADERS_TYPE)
+        nothing = sql.array().cast(HEADERS_TYPE)
+        both = sql.when(sql.col("given").isNull(), ours).otherwise(sql.concat("given", sql.coalesce(ours, nothing)))
+        return routed.withColumns({"key": sql.col("key").cast("binary"), "headers": both})
+
+    def _lane(self) -> list[Column]:
+        """Return who numbers the rows, where that is not clear by itself."""
+        if self.keyed_source:
+            return [sql.concat(sql.lit(f"{self.lane}/"), sql.spark_partition_id().cast("string"))]
+        return [sql.lit(self.lane)] if self.lane else []
+
+    def _routes_of(self, spark: SparkSession, decision: GatewayDecision) -> DataFrame:
+        if self._routes is None or self._routes[0] != decision.epoch:
+            rows = [
+                (key, at, route.partition, b"%d" % route.set_id)
+                for at, (key, route) in enumerate(decision.routes.items())
+            ]
+            self._routes = decision.epoch, spark.createDataFrame(rows, _ROUTES).coalesce(1)
+        return self._routes[1]
+
+    def _value(self, rows: DataFrame) -> Column:
+        name = self.value or ("value" if "value" in rows.columns else None)
+        if name is None:
+            return sql.to_json(sql.struct(*[each for each in rows.columns if each != "headers"])).cast("binary")
+        kind = rows.schema[name].dataType
+        if isinstance(kind, BinaryType | StringType):
+            return sql.col(name).cast("binary")
+        return sql.col(name).cast("string").cast("binary")
+
+
+def gateway(events: DataFrame, *, key: str, topic: str, options: Mapping[str, str], **parameters: Any) -> Gateway:
+    """Return a gateway for a stream; see `Gateway` for all parameters. Its `start` starts the query."""
+    return Gateway(events, key=key, topic=topic, options=options, **parameters)
+
+
+def _planner(chosen: str | Planner) -> Planner:
+    return planner(chosen) if isinstance(chosen, str) else chosen
+
+
+def _entry(batch_id: int) -> str:
+    return f"decisions/{batch_id}.0"
+
+
+def _key_bytes(item: str, text: bool) -> bytes:
+    return item.encode() if text else item.encode("iso-8859-1")
+
+
+def _counts(top: list[Any] | None) -> list[tuple[Any, int]]:
+    return [(each["item"], int(each["count"])) for each in top or [] if each["item"] is not None]
+
+
+def _header(name: str, value: Column) -> Column:
+    return sql.struct(sql.lit(name).alias("key"), value.alias("value"))
+
+
+def _top(column: Column, listed: int, tracked: int) -> Column:
+    return sql.call_function("approx_top_k", column, sql.lit(listed), sql.lit(tracked))

@@ -1,0 +1,191 @@
+"""Spark's Kafka connector, found or fetched, and what Spark alone cannot do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+from unskew.errors import ArgumentError, SessionError
+from unskew.kafka.jars import connector_jars
+
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+ADMIN_SECONDS = 30
+
+
+def ensure_connector(spark: SparkSession) -> None:
+    """Make sure that ``format("kafka")`` works in this session: fetch the connector and add it where it is missing.
+
+    Sessions started with ``spark.jars.packages`` have it already. Added to a running session, it serves the thread
+    that calls this, and the queries that this thread starts.
+    """
+    if not _has_class(spark, _PROVIDER):
+        for jar in connector_jars():
+            spark.sql(f"ADD JAR '{jar}'")
+
+
+def murmur2(spark: SparkSession, key: Column) -> Column:
+    """Return Kafka's own hash of a binary column, computed by Kafka's own class inside the query."""
+    jvm: Any = spark._jvm
+    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    arguments = jvm.PythonUtils.toSeq([expressions.expression(key._jc)])
+    call = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        _class(spark, "org.apache.kafka.common.utils.Utils"),
+        jvm.org.apache.spark.sql.types.DataTypes.IntegerType,
+        "murmur2",
+        arguments,
+        jvm.PythonUtils.toSeq([]),
+        True,
+        False,
+        True,
+        jvm.scala.Option.empty(),
+    )
+    from pyspark.sql.classic.column import Column as ClassicColumn  # noqa: PLC0415 (absent from Connect's package)
+
+    return ClassicColumn(expressions.column(call))
+
+
+def write_rows(rows: DataFrame, options: Mapping[str, str], topic: str) -> dict[str, Any]:
+    """Write rows as ``rows.write.format("kafka").save()`` does, and return what ``rows.observe`` counted on the way.
+
+    Spark's own call runs a copy of the query and keeps what was observed to itself.
+    """
+    spark = rows.sparkSession
+    jvm: Any = spark._jvm
+    provider = _object(spark, "org.apache.spark.sql.kafka010.KafkaSourceProvider")
+    writer = _object(spark, "org.apache.spark.sql.kafka010.KafkaWriter")
+    java_options = jvm.java.util.HashMap()
+    for name, value in options.items():
+        java_options.put(name, value)
+    insensitive = _object(spark, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap")
+    scala_options = insensitive.apply(jvm.PythonUtils.toScalaMap(java_options))
+    execution = rows._jdf.queryExecution()
+    writer.write(execution, provider.kafkaParamsForProducer(scala_options), jvm.scala.Some(topic))
+    found: dict[str, Any] = {}
+    observed = jvm.scala.jdk.javaapi.CollectionConverters.asJava(execution.observedMetrics())
+    loads: Any = CPickleSerializer().loads
+    for name in observed:
+        row: Row = loads(jvm.org.apache.spark.sql.api.python.PythonSQLUtils.toPyRow(observed[name]))
+        found[name] = row.asDict()
+    return found
+
+
+@dataclass(frozen=True)
+class Admin:
+    """Kafka's administration client inside Spark's Java: no other Kafka client is needed.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    settings
+        The client's settings: ``bootstrap.servers`` and whatever security asks for.
+    """
+
+    spark: SparkSession
+    settings: Mapping[str, str]
+
+    def partitions(self, topic: str) -> int | None:
+        """Return how many partitions a topic has, None if there is no such topic."""
+        with _Client(self) as client:
+            names = client.listTopics().names().get(ADMIN_SECONDS, self._seconds)
+            if topic not in names:
+                return None
+            described = client.describeTopics([topic]).allTopicNames().get(ADMIN_SECONDS, self._seconds)
+            return int(described[topic].partitions().size())
+
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
+        """Create a topic with the broker's own replication factor; does nothing if it is there."""
+        jvm: Any = self.spark._jvm
+        optional = jvm.java.util.Optional
+        kinds = [
+            jvm.java.lang.Class.forName(n) for n in ("java.lang.String", "java.util.Optional", "java.util.Optional")
+        ]
+        make = _class(self.spark, "org.apache.kafka.clients.admin.NewTopic").getConstructor(_array(self.spark, kinds))
+        new = make.newInstance(
+            _array(self.spark, [topic, optional.of(jvm.java.lang.Integer.valueOf(partitions)), optional.empty()], True)
+        )
+        with _Client(self) as client:
+            try:
+                client.createTopics([new.configs(dict(settings or {}))]).all().get(ADMIN_SECONDS, self._seconds)
+            except Py4JJavaError as error:
+                if "TopicExistsException" not in str(error.java_exception):
+                    raise
+
+    @property
+    def _seconds(self) -> Any:
+        jvm: Any = self.spark._jvm
+        return jvm.java.util.concurrent.TimeUnit.SECONDS
+
+
+class _Client:
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def __enter__(self) -> Any:
+        spark = self._admin.spark
+        jvm: Any = spark._jvm
+        kind = jvm.java.lang.Class.forName("java.util.Properties")
+        properties = jvm.java.util.Properties()
+        for name, value in self._admin.settings.items():
+            properties.setProperty(name, value)
+        create = _class(spark, "org.apache.kafka.clients.admin.Admin").getMethod("create", _array(spark, [kind]))
+        self._client = create.invoke(None, _array(spark, [properties], True))
+        return self._client
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._client.close()
+        if isinstance(error, Py4JJavaError):
+            cause = error.java_exception
+            raise SessionError(
+                f"Kafka does not do as it is told: {cause.getMessage()}",
+                where=self._admin.settings.get("bootstrap.servers"),
+                hint="is the broker running, and are the security settings right",
+            ) from None
+
+
+def client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the client's settings among Spark's options, which begin with ``kafka.``.
+
+    >>> client_settings({"kafka.bootstrap.servers": "127.0.0.1:9092", "includeHeaders": "true"})
+    {'bootstrap.servers': '127.0.0.1:9092'}
+    """
+    found = {name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")}
+    if "bootstrap.servers" not in found:
+        raise ArgumentError("which broker", where="options", hint="give kafka.bootstrap.servers")
+    return found
+
+
+def _loader(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+
+def _class(spark: SparkSession, name: str) -> Any:
+    return _loader(spark).loadClass(name)
+
+
+def _object(spark: SparkSession, name: str) -> Any:
+    """Return a Scala object by the name of its class."""
+    return _class(spark, f"{name}$").getField("MODULE$").get(None)
+
+
+def _has_class(spark: SparkSession, name: str) -> bool:
+    try:
+        _class(spark, name)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _array(spark: SparkSession, items: list[Any], objects: bool = False) -> Any:
+    gateway: Any = spark.sparkContext._gateway
+    jvm: Any = spark._jvm
+    array = gateway.new_array(jvm.java.lang.Object if objects else jvm.java.lang.Class, len(items))
+    for at, item in enumerate(items):
+        array[at] = item
+    return array

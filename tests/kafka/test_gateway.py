@@ -1,0 +1,184 @@
+"""The gateway on Spark and a real broker: where rows go, in which order, and what a crash repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from unskew.errors import ArgumentError, CheckpointError, ColumnError
+from unskew.kafka.consumer import OrderedConsumer
+from unskew.kafka.decision import GatewayDecision, home_of
+from unskew.planners import Assignment, Planner
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+PARTITIONS = 3
+KEYS = 7
+
+
+class Turn(Planner):
+    """Sends every key it sees one partition on."""
+
+    tolerance = 0.0
+
+    def assign(self, problem, memory):
+        return Assignment(((problem.current + 1) % problem.channels).astype("int32"), memory=memory)
+
+
+class Fails(Exception):
+    pass
+
+
+@pytest.fixture(scope="module")
+def events(spark, tmp_path_factory):
+    """Files of 40 rows each, read one a batch: key, text, and a number that grows in each key."""
+    folder = str(tmp_path_factory.mktemp("events"))
+    for batch in range(4):
+        rows = spark.range(40 * batch, 40 * (batch + 1), numPartitions=1)
+        rows.selectExpr(f"concat('k', id % {KEYS}) AS user", "id AS number").write.mode("append").json(folder)
+    return spark.readStream.schema("user string, number long").option("maxFilesPerTrigger", 1).json(folder)
+
+
+def settings(broker):
+    return {"kafka.bootstrap.servers": broker.bootstrap}
+
+
+def read(broker, topic, wanted):
+    seen = {}
+    with OrderedConsumer(topic, "readers", {"bootstrap.servers": broker.bootstrap}) as consumer:
+        for _ in range(100):
+            for record in consumer.poll(0.2):
+                seen.setdefault(record.key.decode(), []).append(record)
+            if sum(map(len, seen.values())) >= wanted:
+                break
+        alarms, duplicates = list(consumer.alarms), consumer.machine.duplicates
+        left = consumer.poll(0.5)
+    assert not left and not alarms
+    return seen, duplicates
+
+
+def values(seen):
+    return {key: [int(record.value) for record in records] for key, records in seen.items()}
+
+
+EXPECTED = {f"k{k}": [n for n in range(160) if n % KEYS == k] for k in range(KEYS)}
+
+
+def test_keys_move_and_a_batch_written_twice_is_read_once(broker, new_topic, events, tmp_path):
+    from unskew.kafka import gateway
+
+    topic, checkpoint = new_topic(PARTITIONS), str(tmp_path / "checkpoint")
+    options = {"value": "number", "planner": Turn(), "interval_seconds": 0, "stamp": "all"}
+
+    def made(fail_at=None):
+        one = gateway(events, key="user", topic=topic, options=settings(broker), **options)
+        write = one.write_batch
+
+        def failing(rows, decision, block=None):
+            seen = write(rows, decision, block)
+            if decision.batch_id == fail_at:
+                raise Fails  # everything is written, and Spark does not know
+            return seen
+
+        one.write_batch = failing
+        return one
+
+    first = made(fail_at=2)
+    with pytest.raises(Exception, match="Fails"):
+        first.start(checkpoint, trigger={"availableNow": True}).awaitTermination(120)
+    second = made()
+    second.start(checkpoint, trigger={"availableNow": True}).awaitTermination(120)
+    assert second.decision is not None
+    assert second.decision.generation == first.decision.generation + 1
+    assert second.decision.epoch > first.decision.epoch
+
+    seen, duplicates = read(broker, topic, 160)
+    assert values(seen) == EXPECTED
+    assert duplicates >= 40, "the rows of batch 2, and its markers"
+    for records in seen.values():
+        numbers = [record.sequence for record in records]
+        assert numbers == sorted(set(numbers))
+        assert len({record.partition for record in records}) > 1, "it moved"
+
+
+def test_without_routes_a_key_goes_where_kafka_sends_it(broker, new_topic, spark, events):
+    from unskew.kafka import gateway
+
+    topic = new_topic(PARTITIONS)
+    one = gateway(events, key="user", topic=topic, options=settings(broker), value="number")
+    one.partitions = PARTITIONS
+    from unskew.kafka.spark_kafka import ensure_connector
+
+    ensure_connector(spark)
+    rows = spark.range(50).selectExpr("concat('user', id) AS user", "id AS number")
+    rows = rows.unionAll(spark.sql("SELECT CAST(NULL AS STRING) AS user, 50L AS number"))
+    counted = one.write_batch(rows, GatewayDecision.cold(PARTITIONS, now_ms=1_700_000_000_000))
+    assert counted["rows"] == 51
+    read_back = spark.read.format("kafka").options(**settings(broker), subscribe=topic, includeHeaders=True).load()
+    written = read_back.collect()
+    assert len(written) == 51
+    assert all(row.headers is None for row in written)
+    assert all(row.partition == home_of(bytes(row.key), PARTITIONS) for row in written if row.key is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("binary", [False, True])
+def test_two_gateways_share_the_keys(broker, new_topic, events, tmp_path, binary):
+    from unskew.kafka import gateway
+
+    topic = new_topic(PARTITIONS)
+    stream = events.selectExpr("CAST(user AS BINARY) AS user", "number") if binary else events
+    moved = []
+    for index in range(2):
+        one = gateway(
+            stream,
+            key="user",
+            topic=topic,
+            options=settings(broker),
+            value="number",
+            planner=Turn(),
+            interval_seconds=0,
+            stamp="all",
+            share=(index, 2),
+        )
+        one.start(str(tmp_path / str(index)), trigger={"availableNow": True}).awaitTermination(120)
+        assert one.decision is not None
+        moved.append({marker.key for marker in one.decision.markers})
+    assert moved[0] and moved[1] and not moved[0] & moved[1]
+    seen, _ = read(broker, topic, 160)
+    assert values(seen) == EXPECTED
+
+
+@pytest.mark.slow
+def test_a_keyed_source_needs_no_shuffle(broker, new_topic, events, tmp_path):
+    from unskew.kafka import gateway
+
+    topic = new_topic(PARTITIONS)
+    options = {"value": "number", "planner": Turn(), "interval_seconds": 0, "stamp": "all", "keyed_source": True}
+    one = gateway(events, key="user", topic=topic, options=settings(broker), **options)
+    one.start(str(tmp_path / "checkpoint"), trigger={"availableNow": True}).awaitTermination(120)
+    seen, _ = read(broker, topic, 160)
+    assert values(seen) == EXPECTED
+
+
+def test_wrong_use_is_refused(broker, new_topic, events, tmp_path):
+    from unskew.kafka import gateway
+
+    def made(**changes):
+        given = {"key": "user", "topic": "nowhere", "options": settings(broker), **changes}
+        return gateway(events, **given)
+
+    with pytest.raises(ArgumentError, match="no such topic"):
+        made().start(str(tmp_path / "a"))
+    with pytest.raises(ColumnError, match="no such column"):
+        made(key="nobody")
+    with pytest.raises(ArgumentError, match="which broker"):
+        made(options={})
+    with pytest.raises(ArgumentError, match="stamp"):
+        made(stamp="some")
+    with pytest.raises(ArgumentError, match="share"):
+        made(share=(2, 2))
+    with pytest.raises(ArgumentError, match="not sorted"):
+        made(keyed_source=True, order_by="number")
+    checkpoint = str(tmp_path / "b")
+    made(topic=new_topic(1)).start(checkpoint, trigger={"availableNow": True}).stop()
+    with pytest.raises(CheckpointError, match="topic"):
+        made(topic=new_topic(1)).start(checkpoint)
