@@ -64,9 +64,12 @@ def _figure_9(r: Results, path: Path) -> None:
     for axis, (hot_by, label) in zip(drawing.subplots(1, 2), labels.items(), strict=True):
         tried = r.tried("hot_threshold", figure="9", hot_by=hot_by)
         for part, style in (("all", "-"), ("warm", "--")):
-            curve = {t: r.p99(f"broker {part}", figure="9", hot_by=hot_by, hot_threshold=t) for t in tried}
-            _distribution(axis, curve, "whole run" if part == "all" else "without the first window", "tab:blue", style)
-        axis.set(xlabel=label, ylabel="99th percentile, us", xscale="log", yscale="log")
+            delays = [1e-6 * r.p99(f"broker {part}", figure="9", hot_by=hot_by, hot_threshold=t) for t in tried]
+            name = "whole run" if part == "all" else "without the first window"
+            axis.plot(tried, delays, style, color="tab:blue", label=name)
+        axis.set(xlabel=label, ylabel="99th percentile, s", xscale="log", ylim=(0, None))
+        axis.set_xticks(tried, [f"{t:g}" for t in tried])
+        axis.minorticks_off()
         beside = axis.twinx()
         keys = [r.value("hot_keys", figure="9", hot_by=hot_by, hot_threshold=t) for t in tried]
         beside.plot(tried, keys, ".:", color="tab:gray")

@@ -65,7 +65,7 @@ def percent(values: Sequence[float]) -> str:
     >>> percent([0.661, 0.704]), percent([0.5])
     ('66 to 70 %', '50 %')
     """
-    low, high = f"{100 * min(values):.0f}", f"{100 * max(values):.0f}"
+    low, high = round(100 * min(values)), round(100 * max(values))
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 

@@ -31,10 +31,11 @@ def figure_9(r: Results) -> list[Claim]:
             "9",
             "with 10 % of the messages as the threshold, the tail falls sharply",
             expected="read as the share that hot keys cover together: at 10 % the 99th percentile is at most 2/3 "
-            "of that at 2 %",
+            "of that at 2 %, and of Kafka's",
             measured=shown["cover"],
-            holds=cover[0.1] <= 0.67 * cover[0.02],
-            otherwise="three keys are 10 % of the messages: moving them helps as much as their places were unlucky",
+            holds=cover[0.1] <= 0.67 * min(cover[0.02], static),
+            otherwise="three keys are 10 % of the messages. Moving them alone helps as much as their places were "
+            "unlucky; the sharp fall comes with about ten keys, at 20 %",
         ),
         Claim.judge(
             "f9-flat",
