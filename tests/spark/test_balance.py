@@ -134,7 +134,7 @@ def test_a_checkpoint_continues_and_refuses_another_query(spark, tmp_path: Path)
 
     with pytest.raises(CheckpointError, match="was written with operator ="):
         run(balanced.aggregate(n="max(key)"), sink, tmp_path / "checkpoint")
-    with pytest.raises(CheckpointError, match=r"max_channels = 2, got 3 .*same max_channels"):
+    with pytest.raises(CheckpointError, match=r"max_channels = 2, got 3 .*unskew resize .* --max-channels 3"):
         wider = unskew.balance(events, "key", channels=3).aggregate(n="count")
         run(wider, sink, tmp_path / "checkpoint")
 

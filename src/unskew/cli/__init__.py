@@ -23,12 +23,14 @@ COMMANDS = {
     "demo": "unskew.cli.demo",
     "doctor": "unskew.cli.doctor",
     "run": "unskew.cli.run",
+    "resize": "unskew.cli.resize",
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",
     "split": "unskew.cli.split",
     "paper": "unskew.cli.paper",
     "simulate": "unskew.cli.simulate",
+    "kafka": "unskew.cli.kafka",
     "bench": "unskew.cli.bench",
 }
 
@@ -69,7 +71,11 @@ def unskew(
 def _register() -> None:
     for name, module_name in COMMANDS.items():
         if importlib.util.find_spec(module_name):
-            app.command(name)(getattr(importlib.import_module(module_name), name))
+            command = getattr(importlib.import_module(module_name), name)
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=name)
+            else:
+                app.command(name)(command)
 
 
 _register()
