@@ -17,6 +17,7 @@ from unskew.hashing.buffers import fixed_width
 from unskew.operators.base import Clock, Operator, OutputMode, require_column
 from unskew.operators.groups import Groups
 from unskew.operators.histories import HELD, extended, list_schema
+from unskew.operators.reductions import valid_rows
 from unskew.operators.state import KeyedState
 
 Numbers = NDArray[np.int64]
@@ -148,7 +149,7 @@ class Windows:
         if function in ("min", "max"):
             rows = _kernel_extremes(*_ranks(values), self._starts, self._ends, function == "max")
             return values.take(pa.array(rows, mask=rows == _NONE))
-        count = _kernel_counts(_valid(values), self._starts, self._ends)
+        count = _kernel_counts(valid_rows(values), self._starts, self._ends)
         if function == "count":
             return pa.array(count)
         if function == "median":
@@ -175,7 +176,7 @@ class Windows:
 
     def _whole_sums(self, values: pa.Array, nothing: Mask) -> pa.Array:
         wide = fixed_width(values.cast(pa.int64()), np.int64)
-        sums, fits = _kernel_whole_sums(wide, _valid(values), self._starts, self._ends)
+        sums, fits = _kernel_whole_sums(wide, valid_rows(values), self._starts, self._ends)
         if not fits:
             raise RangeError("a sum is out of the range of int64", hint="sum a double")
         return pa.array(sums, mask=nothing)
@@ -189,18 +190,14 @@ def _parsed(name: str, text: str) -> tuple[str, str]:
     return call[1].lower(), call[2]
 
 
-def _valid(values: pa.Array) -> Mask:
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
-
-
 def _floats(values: pa.Array) -> tuple[Floats, Mask]:
-    return fixed_width(values.cast(pa.float64(), safe=False), np.float64), _valid(values)
+    return fixed_width(values.cast(pa.float64(), safe=False), np.float64), valid_rows(values)
 
 
 def _ranks(values: pa.Array) -> tuple[Numbers, Mask]:
     """Return whole numbers in the order of the values, NaN the greatest, and which are not null."""
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    return ranks.to_numpy().astype(np.int64), _valid(values)
+    return ranks.to_numpy().astype(np.int64), valid_rows(values)
 
 
 @njit(cache=True)
