@@ -23,6 +23,7 @@ Entries = NDArray[np.uint32]
 _RANK_BITS = 6
 _RANKS = (1 << _RANK_BITS) - 1
 _FEWEST_BITS, _MOST_BITS = 4, 18
+_FEW = 24
 _DEFAULT_ERROR = "0.05"
 
 # up to so many values linear counting is better, for 2^4, 2^5, ... registers; found by experiment by Heule et al.
@@ -83,9 +84,11 @@ class ApproximateDistinct(Result):
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Hash values."""
-        valid = np.flatnonzero(valid_rows(columns[0]))
-        hashes = xxhash64([columns[0]], names=[self.columns[0].name])[valid]
-        return [self._registers(_kernel_entries(hashes, self.bits), groups.group_of_row[valid], groups)]
+        hashes, group_of_row = xxhash64([columns[0]], names=[self.columns[0].name]), groups.group_of_row
+        if columns[0].null_count:
+            valid = valid_rows(columns[0])
+            hashes, group_of_row = hashes[valid], group_of_row[valid]
+        return [self._registers(_kernel_entries(hashes, self.bits), group_of_row, groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Take the greatest of each register."""
@@ -136,14 +139,27 @@ def _kernel_union(entries: Entries, order: Numbers, starts: Numbers, bits: int) 
                 touched[seen] = register
                 seen += 1
             registers[register] = max(registers[register], entry)
-        if seen > 1:
+        if seen > _FEW:
             touched[:seen].sort()
+        else:
+            _sort_few(touched, seen)
         for place in range(seen):
             kept[total] = registers[touched[place]]
             registers[touched[place]] = 0
             total += 1
         lengths[group] = seen
     return kept[:total].copy(), lengths
+
+
+@njit(cache=True)
+def _sort_few(numbers: Numbers, count: int) -> None:
+    """Sort the first numbers by insertion: for most keys there are few, and a call of a sort takes longer."""
+    for place in range(1, count):
+        number, before = numbers[place], place - 1
+        while before >= 0 and numbers[before] > number:
+            numbers[before + 1] = numbers[before]
+            before -= 1
+        numbers[before + 1] = number
 
 
 @njit(cache=True)

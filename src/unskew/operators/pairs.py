@@ -43,19 +43,33 @@ def pairs_of(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
     >>> pairs.group.tolist(), pairs.number.tolist(), pairs.pair_of_row.tolist()
     ([0, 1, 1], [7, 5, 7], [2, 0, 1, 2])
     """
-    if not len(numbers):
-        nothing = np.empty(0, np.int64)
-        return Pairs(nothing, nothing, nothing)
-    low = int(numbers.min())
-    span = int(numbers.max()) - low + 1
-    if groups * span < _MOST_CODES:
-        codes = group_of_row * span + (numbers - low)
-    else:
-        distinct, rank = np.unique(numbers, return_inverse=True)
-        codes = group_of_row * len(distinct) + rank
+    codes = _codes(group_of_row, numbers, groups)
     pair_of_row, first_row = _kernel_group(codes)
     order = np.argsort(codes[first_row])
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     first_row = first_row[order]
     return Pairs(group_of_row[first_row], numbers[first_row], place[pair_of_row])
+
+
+def pairs_in_runs(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
+    """Find the same, by a sort of the rows: quicker where they are few runs in order, one after the other."""
+    codes = _codes(group_of_row, numbers, groups)
+    order = np.argsort(codes, kind="stable")
+    opens = np.diff(codes[order], prepend=-1) != 0
+    pair_of_row = np.empty(len(order), np.int64)
+    pair_of_row[order] = np.cumsum(opens) - 1
+    first_row = order[opens]
+    return Pairs(group_of_row[first_row], numbers[first_row], pair_of_row)
+
+
+def _codes(group_of_row: Numbers, numbers: Numbers, groups: int) -> Numbers:
+    """Return a number for each pair, not negative, in the order of groups and numbers."""
+    if not len(numbers):
+        return np.empty(0, np.int64)
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if groups * span < _MOST_CODES:
+        return group_of_row * span + (numbers - low)
+    distinct, rank = np.unique(numbers, return_inverse=True)
+    return group_of_row * len(distinct) + rank

@@ -11,7 +11,7 @@ from unskew.errors import ArgumentError
 from unskew.operators.base import Clock, Mergeable
 from unskew.operators.durations import microseconds
 from unskew.operators.groups import Groups
-from unskew.operators.pairs import pairs_of
+from unskew.operators.pairs import pairs_in_runs, pairs_of
 from unskew.operators.state import KeyedState
 from unskew.operators.windowed import START, Numbers, Windowed, Windows, bare_groups
 
@@ -170,6 +170,6 @@ class WindowAggregate(Windowed, Mergeable):
 
     def _united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
         """Return each window once, and which of them each part went to."""
-        pairs = pairs_of(windows.group, windows.start, groups)
+        pairs = pairs_in_runs(windows.group, windows.start, groups)
         states = self._aggregate.merge(windows.states, bare_groups(len(pairs), pairs.pair_of_row))
         return Windows(pairs.group, pairs.number, pairs.number + self._size, states), pairs.pair_of_row
