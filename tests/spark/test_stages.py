@@ -14,9 +14,11 @@ import pytest
 
 import unskew
 from unskew.errors import ArgumentError, CheckpointError, ColumnError
+from unskew.operators import IntervalJoin
 
 pytestmark = pytest.mark.spark
 
+DELAY = "8 minutes"
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -136,3 +138,52 @@ def test_only_committed_batches_are_read(tmp_path: Path) -> None:
     (log / "batch_id=1" / "part-0.parquet").unlink()
     with pytest.raises(CheckpointError, match="gone"):
         reader.partitions({"batch": 1}, {"batch": 3})
+
+
+def rows_of(out: Path) -> list[str]:
+    """Return all rows written, sorted."""
+    folders = [folder for folder in out.iterdir() if folder.name.startswith("batch_id=")]
+    return sorted(repr(row) for f in folders for row in pq.read_table(f, partitioning=None).to_pylist())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_a_join_of_two_streams_equals_sparks(spark, tmp_path: Path, how: str) -> None:
+    """Out-of-order and late rows, null keys; the last files push the watermark so far that every row is decided."""
+    from pyspark.sql import functions as sql
+
+    rng = np.random.default_rng(1)
+    orders, payments = ([drawn(rng, column, b, rows=300) for b in range(4)] for column in ("amount", "cents"))
+    late = drawn(rng, "amount", 0, rows=50)
+    end = pa.table({"user": ["nobody"], "amount": [0], "at": pa.array([START + timedelta(days=1)], late["at"].type)})
+    write(tmp_path / "orders", [*orders, late, end, end])
+    write(
+        tmp_path / "payments", [*payments, *(each.rename_columns(["user", "cents", "at"]) for each in (late, end, end))]
+    )
+    streams = {
+        name: stream(spark, tmp_path / name, f"user string, {column} long, at timestamp").withWatermark("at", DELAY)
+        for name, column in (("orders", "amount"), ("payments", "cents"))
+    }
+    join = IntervalJoin("orders", "payments", earliest="-1 minute", latest="3 minutes", how=how)
+    balanced = unskew.balance(unskew.tagged("user", **streams), "user", channels=3, tolerance=0.01, min_gain=0.0)
+    query = run(balanced.apply(join), tmp_path / "ours", tmp_path / "ours-out")
+    assert len(query.moves) > 0
+    left, right = (
+        stream_.select(*(sql.col(column).alias(f"{name}_{column}") for column in stream_.columns))
+        for name, stream_ in streams.items()
+    )
+    condition = (
+        "orders_user = payments_user and payments_at >= orders_at - interval 1 minute"
+        " and payments_at <= orders_at + interval 3 minutes"
+    )
+    native = left.join(right, sql.expr(condition), "leftOuter" if how == "left" else "inner")
+    native = native.withColumnRenamed("orders_user", "user").drop("payments_user")
+
+    def write_batch(rows, batch_id: int) -> None:
+        rows.write.mode("overwrite").parquet(f"{tmp_path}/native-out/batch_id={batch_id}")
+
+    writer = native.writeStream.option("checkpointLocation", str(tmp_path / "native")).foreachBatch(write_batch)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    ours, theirs = rows_of(tmp_path / "ours-out"), rows_of(tmp_path / "native-out")
+    assert len(ours) > 500
+    assert ours == theirs

@@ -8,11 +8,14 @@ from unskew.operators.groups import Groups, group_rows
 from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.histogram import Histogram
 from unskew.operators.history import History
+from unskew.operators.interval_join import IntervalJoin
 from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
+from unskew.operators.progressive_sort import ProgressiveSort
 from unskew.operators.self_join import SelfJoin
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.state import KeyedState
 from unskew.operators.store import ChunkStore, MemoryStore
+from unskew.operators.table_join import TableJoin
 from unskew.operators.top_k import TopK
 from unskew.operators.tree_growth import Growth, grow
 from unskew.operators.window_aggregate import WindowAggregate
@@ -28,6 +31,7 @@ __all__ = [
     "HeavyHitters",
     "Histogram",
     "History",
+    "IntervalJoin",
     "KeyedState",
     "LocalCache",
     "MemoryStore",
@@ -35,8 +39,10 @@ __all__ = [
     "NaiveBayes",
     "NaiveBayesModel",
     "Operator",
+    "ProgressiveSort",
     "SelfJoin",
     "SessionAggregate",
+    "TableJoin",
     "TopK",
     "WindowAggregate",
     "group_rows",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from functools import reduce
 from typing import Self
 
 import numpy as np
@@ -17,8 +16,10 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Clock, Operator, OutputMode, require_column
 from unskew.operators.durations import microseconds
+from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
 from unskew.operators.groups import Groups, plain_schema
 from unskew.operators.histories import HELD, Histories, extended, list_schema
+from unskew.operators.reductions import valid_rows
 from unskew.operators.state import KeyedState
 
 Numbers = NDArray[np.int64]
@@ -151,14 +152,14 @@ class SelfJoin(Operator):
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
         """Pair new rows with those held and with each other."""
         started = time.perf_counter()
-        times = _microseconds(rows.column(self.time))
-        usable = _valid(times) & ~_has_null_key(groups)[groups.group_of_row]
+        times = in_microseconds(rows.column(self.time))
+        usable = valid_rows(times) & ~has_null_key(groups)[groups.group_of_row]
         late = usable & False
         if self.event_time is not None and clock.previous_watermark_ms is not None:
             late = times.fill_null(0).to_numpy() <= clock.previous_watermark_ms * 1000
-        self.late_rows = int((late & _valid(times)).sum())
+        self.late_rows = int((late & valid_rows(times)).sum())
         histories = self._histories(state, groups, rows, usable & ~late)
-        histories, at = _by_time(histories, self.time)
+        histories, at = sorted_by_time(histories, in_microseconds(histories.rows.column(self.time)).to_numpy())
         left, right, pairs = _pairs(at, histories, self._within_us)
         output = self._output(groups, histories, left, right)
         self._keep(state, groups, histories, at, clock)
@@ -208,29 +209,6 @@ class SelfJoin(Operator):
         state.remove(groups, where=~left_over)
 
 
-def _microseconds(column: pa.ChunkedArray) -> pa.Array:
-    return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).combine_chunks()
-
-
-def _valid(values: pa.Array) -> Mask:
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _has_null_key(groups: Groups) -> Mask:
-    columns = [np.asarray(column.is_null().to_numpy()) for column in groups.keys.columns]
-    return reduce(np.logical_or, columns)
-
-
-def _by_time(histories: Histories, time_column: str) -> tuple[Histories, Numbers]:
-    """Return each group's rows by time, and the times; rows of the same time stay as they are."""
-    at = _microseconds(histories.rows.column(time_column)).to_numpy()
-    order = _kernel_order(at, histories.starts)
-    if len(order):
-        rows = histories.rows.take(pa.array(order))
-        histories, at = Histories(rows, histories.starts, histories.new_row[order]), at[order]
-    return histories, at
-
-
 def _pairs(at: Numbers, histories: Histories, within_us: int) -> tuple[Numbers, Numbers, Numbers]:
     """Return left and right row of each pair with a new row in it, and how many pairs each group has."""
     is_new, nothing = histories.new_row != HELD, np.empty(0, np.int64)
@@ -238,20 +216,6 @@ def _pairs(at: Numbers, histories: Histories, within_us: int) -> tuple[Numbers, 
     left, right = np.empty(pairs.sum(), np.int64), np.empty(pairs.sum(), np.int64)
     _kernel_pairs(at, is_new, histories.starts, within_us, left, right)
     return left, right, pairs
-
-
-@njit(cache=True)
-def _kernel_order(at: Numbers, starts: Numbers) -> Numbers:
-    """Return the rows of each group by time, stable; empty if they are in order already."""
-    order, sorted_already = np.arange(len(at)), True
-    for group in range(len(starts) - 1):
-        start, stop = starts[group], starts[group + 1]
-        for row in range(start + 1, stop):
-            if at[row] < at[row - 1]:
-                order[start:stop] = start + np.argsort(at[start:stop], kind="mergesort")
-                sorted_already = False
-                break
-    return order[:0] if sorted_already else order
 
 
 @njit(cache=True)

@@ -139,7 +139,7 @@ def main() -> None:
             (given.home / "split").touch()
         if batch_id == 4:
             time.sleep(given.gap)  # Spark ends Python workers that are idle for a minute
-        if given.resize and running:
+        if given.resize and running and (not given.split or batch_id % 4 == 3):  # between two resizes keys are split
             running[0].resize(random.Random(given.seed + batch_id).randint(1, 4))
 
     writer = stage.writeStream.option("checkpointLocation", str(given.home / "checkpoint"))
