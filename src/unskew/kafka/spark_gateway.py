@@ -31,6 +31,11 @@ KEYS_LISTED = 1000
 
 _KEYS_TRACKED = 10_000
 _ROW_MASK = (1 << 33) - 1  # of monotonically_increasing_id: the row within its task
+# A query that is stopped in the middle of a batch. Spark looks for these words, with a pattern that overflows on more.
+_STOPPED = ("java.lang.InterruptedException", "cancelled part of cancelled job group", "was cancelled")
+_STOPPED_IN_SPARKS_WORDS = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling write.\n: java.lang.InterruptedException"
+)
 _SAFE_OPTIONS = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
 _MARKERS = StructType(
     [
@@ -144,6 +149,7 @@ class Gateway:
         self.lane = "" if share[1] == 1 else str(share[0])
         self.decision: GatewayDecision | None = None
         self.report: Report | None = None
+        self.batches = self.rows = self.moves = 0
         self.repeatable = bool(self.order_by) or not has_shuffle(events)
         self._wanted_partitions = partitions
         self._has_decided = False
@@ -185,6 +191,14 @@ class Gateway:
             admin.create(self.control_topic, found, SETTINGS)
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
+        try:
+            self._write_whole(batch, batch_id)
+        except Exception as error:
+            if any(sign in str(error) for sign in _STOPPED):
+                raise RuntimeError(_STOPPED_IN_SPARKS_WORDS) from None
+            raise
+
+    def _write_whole(self, batch: DataFrame, batch_id: int) -> None:
         now_ms = int(time.time() * 1000)
         decision, again = self._decide(batch_id, now_ms)
         self.decision = decision
@@ -199,6 +213,9 @@ class Gateway:
         others = {_key_bytes(item, self._text_key): count for item, count in _counts(seen["others"])}
         self._window.add(int(seen["rows"]), routed | others)
         self.decision = decision.counted(routed)
+        self.batches += 1
+        self.rows += int(seen["rows"])
+        self.moves += len(decision.markers) // 2
         self._log.forget_before(batch_id)
 
     def _decide(self, batch_id: int, now_ms: int) -> tuple[GatewayDecision, bool]:

@@ -1,0 +1,254 @@
+"""``unskew kafka``: a broker to try things out with, and the gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from unskew.cli.output import Json, console, errors, print_json
+from unskew.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from unskew.kafka.broker import Broker
+    from unskew.kafka.spark_gateway import Gateway
+
+Pairs = list[str] | None
+Folder = Annotated[
+    Path | None, typer.Option(help="Where the broker keeps its data.", show_default="the user's state folder")
+]
+FOLLOW_SECONDS = 1.0
+
+kafka = typer.Typer(
+    name="kafka",
+    no_args_is_help=True,
+    help="Run a Kafka broker on this machine, and the gateway that spreads hot keys over a topic's partitions.",
+    rich_markup_mode="rich",
+)
+
+
+@kafka.command()
+def up(
+    folder: Folder = None,
+    port: Annotated[int | None, typer.Option(help="Where to listen.", show_default="any free port")] = None,
+    json_output: Json = False,
+) -> None:
+    """Start a broker on this machine, for trying out; the first start fetches its jars.
+
+    [bold]Examples[/]
+    [cyan]unskew kafka up[/]                start it, and say where it listens
+    [cyan]unskew kafka up --port 9092[/]    at a port of your choice
+    """
+    from unskew.kafka.broker import default_folder, start
+
+    with errors.status("starting a broker ..."):
+        broker = start(folder or default_folder(), port=port)
+    _say(broker, json_output)
+
+
+@kafka.command()
+def status(folder: Folder = None, json_output: Json = False) -> None:
+    """Say where the broker listens, if it runs.
+
+    [bold]Examples[/]
+    [cyan]unskew kafka status[/]           for people
+    [cyan]unskew kafka status --json[/]    for programs
+    """
+    from unskew.kafka.broker import default_folder, find
+
+    _say(find(folder or default_folder()), json_output)
+
+
+@kafka.command()
+def down(
+    folder: Folder = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete its data as well.")] = False,
+    json_output: Json = False,
+) -> None:
+    """Stop the broker; its topics are there again at the next start.
+
+    [bold]Examples[/]
+    [cyan]unskew kafka down[/]             stop it
+    [cyan]unskew kafka down --delete[/]    and forget everything
+    """
+    import shutil
+
+    from unskew.kafka.broker import default_folder, find
+
+    place = (folder or default_folder()).resolve()
+    broker = find(place)
+    known = (place / "server.properties").exists()
+    if broker is not None:
+        with errors.status("stopping the broker ..."):
+            broker.stop()
+    if delete and known:
+        shutil.rmtree(place)
+    _say(None, json_output)
+
+
+@kafka.command()
+def gateway(
+    source: Annotated[
+        str, typer.Option(help="parquet:DIR, csv:, json:, orc:, kafka:HOST:9092/TOPIC, workload:NAME, rate.")
+    ],
+    key: Annotated[str, typer.Option(help="Column with the key.")],
+    topic: Annotated[str, typer.Option(help="The topic to write to.")],
+    servers: Annotated[str | None, typer.Option(help="The broker.", show_default="that of unskew kafka up")] = None,
+    value: Annotated[str | None, typer.Option(help="Column with the value.", show_default="all, as JSON")] = None,
+    planner: Annotated[str, typer.Option(help="Who moves keys; see unskew planners.")] = "smalops",
+    interval: Annotated[float, typer.Option(help="Seconds between two plans.")] = 10.0,
+    partitions: Annotated[int | None, typer.Option(help="Create the topic with so many if it is not there.")] = None,
+    stamp: Annotated[str, typer.Option(help="Which rows are numbered: moved (of keys with routes) or all.")] = "moved",
+    keyed_source: Annotated[
+        bool, typer.Option("--keyed-source", help="All rows of a key come from one partition of the source.")
+    ] = False,
+    share: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N gateways that share the keys.")] = "0/1",
+    checkpoint: Annotated[str | None, typer.Option(help="Where progress is kept.", show_default="nowhere")] = None,
+    batches: Annotated[int | None, typer.Option(help="End after so many batches.")] = None,
+    every: Annotated[str | None, typer.Option(help='From one batch to the next, "1 second".')] = None,
+    once: Annotated[bool, typer.Option("--once", help="End with what is there now.")] = False,
+    schema: Annotated[str | None, typer.Option(help='Columns of the source: "user string, amount double".')] = None,
+    column: Annotated[Pairs, typer.Option(metavar="NAME=SQL", help="A new column; repeat.")] = None,
+    where: Annotated[str | None, typer.Option(help="A condition in SQL that rows must meet.")] = None,
+    source_option: Annotated[Pairs, typer.Option(metavar="NAME=VALUE", help="An option of the source; repeat.")] = None,
+    option: Annotated[
+        Pairs, typer.Option(metavar="NAME=VALUE", help="Of the Kafka client: kafka.security.protocol=SSL; repeat.")
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark's master.", show_default="all cores of this machine")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Write a stream to a topic, and move hot keys off overloaded partitions while it runs.
+
+    Where a key moves, markers in both partitions let unskew.kafka.OrderedConsumer put its messages back in order.
+
+    [bold]Examples[/]
+    [cyan]unskew kafka gateway --source workload:smalops --key key --topic clicks --partitions 8 --batches 20[/]
+    [cyan]unskew kafka gateway --source kafka:HOST:9092/in --key key --topic out --keyed-source --checkpoint DIR[/]
+    [cyan]unskew kafka gateway ... --option kafka.security.protocol=SASL_SSL --option kafka.sasl.mechanism=PLAIN[/]
+    """
+    from unskew.kafka.jars import connector_jars
+    from unskew.kafka.spark_gateway import Gateway
+    from unskew.spark import session
+
+    options = {"kafka.bootstrap.servers": servers or _own_broker(), **_pairs(option, "--option")}
+    jars = ",".join(str(jar) for jar in connector_jars())
+    spark = session(master, {"spark.jars": jars})
+    events = _events(
+        spark,
+        source=source,
+        key=key,
+        sink=f"kafka:{options['kafka.bootstrap.servers']}/{topic}",
+        schema=schema,
+        columns=_pairs(column, "--column"),
+        where=where,
+        source_options=_pairs(source_option, "--source-option"),
+    )
+    parameters: dict[str, Any] = {"value": value, "planner": planner, "interval_seconds": interval, "stamp": stamp}
+    running = Gateway(
+        events,
+        key=key,
+        topic=topic,
+        options=options,
+        partitions=partitions,
+        keyed_source=keyed_source,
+        share=_share(share),
+        **parameters,
+    )
+    trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
+    query = running.start(checkpoint or _nowhere(), trigger=trigger)
+    _follow(running, query, batches, json_output)
+
+
+def _events(spark: SparkSession, **given: Any) -> DataFrame:
+    from unskew.jobs.job import Job
+    from unskew.jobs.sources import stream_of
+
+    return stream_of(spark, Job(aggregate="count", follow=True, **given))
+
+
+def _follow(running: Gateway, query: StreamingQuery, batches: int | None, json_output: bool) -> None:
+    """Show what happens until the query ends, enough batches are written, or somebody presses Ctrl-C."""
+    last = -1
+    try:
+        with errors.status("writing ...") as shown:
+            while query.isActive:
+                decision = running.decision
+                if decision is not None and decision.batch_id != last:
+                    last = decision.batch_id
+                    shown.update(
+                        f"batch {last}: {running.rows:,} rows written, {len(decision.routes)} keys away from home, "
+                        f"epoch {decision.epoch}"
+                    )
+                if batches is not None and running.batches >= batches:
+                    break
+                query.awaitTermination(int(FOLLOW_SECONDS))
+    except KeyboardInterrupt:
+        pass
+    if query.exception() is not None:
+        raise ArgumentError(f"the gateway failed: {str(query.exception()).splitlines()[0]}", where=running.topic)
+    query.stop()
+    decision, report = running.decision, running.report
+    figures = {
+        "topic": running.topic,
+        "partitions": running.partitions,
+        "batches": running.batches,
+        "rows": running.rows,
+        "moves": running.moves,
+        "epoch": decision.epoch if decision else 0,
+        "keys_away_from_home": len(decision.routes) if decision else 0,
+        "imbalance_before": report.imbalance_before if report else None,
+        "imbalance_after": report.imbalance_after if report else None,
+    }
+    if json_output:
+        print_json(figures)
+        return
+    for name, figure in figures.items():
+        console.print(f"[bold]{name.replace('_', ' ')}[/]  {escape(str(figure))}")
+
+
+def _say(broker: Broker | None, json_output: bool) -> None:
+    running = broker is not None and broker.running
+    if json_output:
+        bootstrap = broker.bootstrap if broker is not None and running else None
+        print_json({"running": running, "bootstrap": bootstrap, "pid": broker.pid if broker and running else None})
+    elif broker is not None and running:
+        console.print(f"A broker listens at [bold]{broker.bootstrap}[/] (process {broker.pid}, {broker.folder}).")
+    else:
+        console.print("No broker of ours runs.")
+
+
+def _own_broker() -> str:
+    from unskew.kafka.broker import default_folder, find
+
+    broker = find(default_folder())
+    if broker is None or not broker.running:
+        raise ArgumentError("which broker", where="--servers", hint="name one, or start one with unskew kafka up")
+    return broker.bootstrap
+
+
+def _nowhere() -> str:
+    import tempfile
+
+    return tempfile.mkdtemp(prefix="unskew-gateway-")
+
+
+def _share(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit()):
+        raise ArgumentError("a share is I/N", where="--share", got=text, hint="0/2 and 1/2 for two gateways")
+    return int(index), int(count)
+
+
+def _pairs(given: Pairs, where: str) -> dict[str, str]:
+    found = [each.partition("=") for each in given or []]
+    for name, equals, _ in found:
+        if not equals:
+            raise ArgumentError("this should be NAME=VALUE", where=where, got=name)
+    return {name: value for name, _, value in found}
