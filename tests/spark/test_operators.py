@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import unskew
-from unskew.operators import HeavyHitters, History, SelfJoin, TopK
+from unskew.operators import HeavyHitters, History, NaiveBayes, SelfJoin, TopK
 
 pytestmark = pytest.mark.spark
 
@@ -162,6 +162,24 @@ def test_heavy_hitters_and_top_words_of_a_stream(spark: Any, tmp_path: Path) -> 
     assert top.rows is not None
     expected = sorted(true.items(), key=lambda item: (-item[1], item[0]))[:10]
     assert [(row["word"], row["n"]) for row in top.rows.to_pylist()] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["auto", "pkg"])
+def test_naive_bayes_with_split_keys_is_the_model_of_one_process(spark: Any, tmp_path: Path, split: str) -> None:
+    random, classes = np.random.default_rng(4), ["ham", "spam"]
+    words = [
+        np.where(random.random(900) < 0.6, "the", np.char.add("w", (random.zipf(1.3, 900) % 99).astype(str)))
+        for _ in "1234"
+    ]
+    tables = [pa.table({"word": w, "label": random.choice(classes, 900)}) for w in words]
+    folder = write_batches(tmp_path / "data", tables)
+    stage = unskew.balance(stream(spark, folder), "word", channels=4, tolerance=0.02, split=split)
+    outputs, query = run(stage.apply(NaiveBayes("label", classes)), tmp_path / "checkpoint")
+    assert split == "pkg" or len(query.routing_table.split) > 0
+    counts = {row["word"]: row["counts"] for output in outputs for row in output.to_pylist()}
+    true = Counter(zip(*pa.concat_tables(tables).to_pydict().values(), strict=True))
+    assert counts == {word: [true[word, label] for label in classes] for word, _ in true}
 
 
 @pytest.mark.slow
