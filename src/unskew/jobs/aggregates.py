@@ -7,6 +7,7 @@ import re
 from unskew.errors import ArgumentError
 
 _RESULT = re.compile(r"(?P<call>.*?)(?:\s+as\s+(?P<name>\w+))?", re.IGNORECASE | re.DOTALL)
+_COMMA = re.compile(r",(?![^()]*\))")  # not within parentheses
 _NOT_A_WORD = re.compile(r"\W+")
 
 
@@ -15,11 +16,11 @@ def parse_aggregates(text: str) -> dict[str, str]:
 
     Examples
     --------
-    >>> parse_aggregates("count, sum(amount), max(amount) as largest")
-    {'count': 'count', 'sum_amount': 'sum(amount)', 'largest': 'max(amount)'}
+    >>> parse_aggregates("count, sum(amount), max_by(item, amount) as largest")
+    {'count': 'count', 'sum_amount': 'sum(amount)', 'largest': 'max_by(item, amount)'}
     """
     results: dict[str, str] = {}
-    for part in text.split(","):
+    for part in _COMMA.split(text):
         match = _RESULT.fullmatch(part.strip())
         call = match["call"].strip() if match else ""
         if not match or not call:
