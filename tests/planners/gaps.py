@@ -12,7 +12,20 @@ from unskew.planners import PLANNERS, Memory, Planner, Problem, planner
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "planner-gaps.md"
 TOLERANCES, TABLE_CAP, KEYS, INSTANCES = (0.08, 0.01), 6, 16, 100
-NAMES = ("scan", "redist", "readj", "llfd", "mintable", "minmig", "mixed", "mixedbf", "simple", "consistent", "keep")
+NAMES = (
+    "scan",
+    "redist",
+    "readj",
+    "llfd",
+    "mintable",
+    "minmig",
+    "mixed",
+    "mixedbf",
+    "simple",
+    "smalops",
+    "consistent",
+    "keep",
+)
 
 INTRODUCTION = f"""# How far planners are from the optimum
 

@@ -137,7 +137,7 @@ def test_new_keys_take_the_lighter_of_two_channels_heaviest_first():
     assert (drawn[:, 0] != drawn[:, 1]).all()
     assert np.abs(np.bincount(drawn.ravel(), minlength=6) / 20_000 - 1).max() < 0.03
     problem = hot_problem(np.ones(600), np.zeros(600, int), 6)
-    placed = Smalops(tolerance=10.0).assign(problem, Memory()).owner
+    placed = Smalops(tolerance=10.0, hot_by="listed").assign(problem, Memory()).owner
     assert all(placed[k] in drawn_pair for k, drawn_pair in enumerate(two_choices(problem.hashes, 6, 0)))
     assert np.ptp(np.bincount(placed, minlength=6)) <= 20
 
@@ -192,6 +192,13 @@ def test_the_generator_s_first_key_exceeds_the_mean_of_hot_keys_beyond_16_partit
     assert len(plan.report.unsplittable) == heavy
 
 
+def test_by_default_a_key_is_hot_from_a_hundredth_of_a_mean_channel_on():
+    for channels in (2, 10, 50):
+        mean = 10_000 / channels
+        problem = hot_problem([0.01 * mean, 0.0099 * mean, 10_000 - 0.0199 * mean], [0, 0, 0], channels)
+        assert Smalops().hot_keys(problem).tolist() == [0, 2]
+
+
 def test_inequality_4_as_printed_and_as_meant():
     numbers = {"message_seconds": 50e-6, "rate": 6000, "source_rate": 30000, "target_rate": 12000}
     assert not worth_moving("printed", move_seconds=0, **numbers)
@@ -235,6 +242,7 @@ def test_measured_lags_decide_where_there_are_any():
         {"hot_threshold": 0.0},
         {"hot_by": "cover", "hot_threshold": 1.5},
         {"hot_by": "abs", "hot_threshold": 0},
+        {"hot_by": "abs"},
         {"cooling_windows": 0},
         {"first_place": "home"},
         {"rule": "maybe"},

@@ -21,6 +21,7 @@ from unskew.planners.smalops.cooling import Cooling
 from unskew.planners.smalops.hot_keys import check_threshold, hot_positions
 
 FIRST_PLACE = ("two-choices", "stay")
+PART_OF_A_CHANNEL = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,8 @@ class Smalops(Planner):
         Overload over the mean up to which hot keys stay where they are; SMALOPS has 0.
     hot_by, hot_threshold
         Which keys are hot: ``"share"``, ``"abs"``, ``"cover"`` or ``"listed"`` with its threshold, see `hot_positions`.
-        By default, keys with a thousandth of the tuples, of which there are at most a thousand.
+        By default, keys with a hundredth of a mean channel's tuples: at most a hundred for each channel. The paper's
+        long run has ``"abs"`` and 100.
     cooling_windows
         Intervals without being hot after which a key goes home. 1 makes keys near the threshold flap.
     first_place
@@ -83,7 +85,7 @@ class Smalops(Planner):
 
     tolerance: float = 0.0
     hot_by: str = "share"
-    hot_threshold: float = 0.001
+    hot_threshold: float | None = None
     cooling_windows: int = 2
     first_place: str = "two-choices"
     include_cold: bool = False
@@ -96,7 +98,9 @@ class Smalops(Planner):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_threshold(self.hot_by, self.hot_threshold)
+        if self.hot_by not in ("share", "listed") and self.hot_threshold is None:
+            raise ArgumentError("hot_threshold must be given", where=f"hot_by={self.hot_by!r}")
+        check_threshold(self.hot_by, 1.0 if self.hot_threshold is None else self.hot_threshold)
         rule_number(self.rule)
         if not self.tolerance >= 0:
             raise ArgumentError("tolerance must not be negative", got=self.tolerance, hint="0.08 allows 8 % overload")
@@ -130,7 +134,8 @@ class Smalops(Planner):
     def hot_keys(self, problem: Problem) -> NDArray[np.int64]:
         """Return the positions of the hot keys, ascending."""
         total = float(problem.tuples.sum() + problem.background_tuples.sum())
-        return hot_positions(problem.tuples, total, self.hot_by, self.hot_threshold)
+        threshold = PART_OF_A_CHANNEL / problem.channels if self.hot_threshold is None else self.hot_threshold
+        return hot_positions(problem.tuples, total, self.hot_by, threshold)
 
     def describe(self, problem: Problem, assignment: Assignment, *, seconds: float = 0.0) -> Report:
         """Return the figures of an answer; a hot key is unsplittable if it alone is above the mean that is aimed at."""
