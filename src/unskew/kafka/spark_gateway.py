@@ -160,16 +160,28 @@ class Gateway:
         self, checkpoint: str, *, trigger: Mapping[str, Any] | None = None, name: str | None = None
     ) -> StreamingQuery:
         """Start the query; `trigger` as for ``DataStreamWriter.trigger``."""
-        spark = self.events.sparkSession
+        self.open(self.events.sparkSession, checkpoint)
+        writer = self.events.writeStream.foreachBatch(self.write).option("checkpointLocation", checkpoint)
+        if trigger:
+            writer = writer.trigger(**trigger)
+        return (writer.queryName(name) if name else writer).start()
+
+    def open(self, spark: SparkSession, checkpoint: str) -> None:
+        """Find the topic, and the log in the checkpoint; `start` does it, and whoever calls `write` by hand."""
         ensure_connector(spark)
         self._find_topic(spark)
         self._log = ControlLog(spark, checkpoint)
         index, count = self.share
         self._log.identify({"topic": self.topic, "partitions": self.partitions, "gateway": [index, count]})
-        writer = self.events.writeStream.foreachBatch(self._write).option("checkpointLocation", checkpoint)
-        if trigger:
-            writer = writer.trigger(**trigger)
-        return (writer.queryName(name) if name else writer).start()
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Decide for a batch and write it, markers first; for ``foreachBatch``."""
+        try:
+            self._write(batch, batch_id)
+        except Exception as error:
+            if any(sign in str(error) for sign in _STOPPED):
+                raise RuntimeError(_STOPPED_IN_SPARKS_WORDS) from None
+            raise
 
     def write_batch(self, rows: DataFrame, decision: GatewayDecision, block: int | None = None) -> dict[str, Any]:
         """Write rows as a decision says; return what was counted on the way."""
@@ -191,14 +203,6 @@ class Gateway:
             admin.create(self.control_topic, found, SETTINGS)
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
-        try:
-            self._write_whole(batch, batch_id)
-        except Exception as error:
-            if any(sign in str(error) for sign in _STOPPED):
-                raise RuntimeError(_STOPPED_IN_SPARKS_WORDS) from None
-            raise
-
-    def _write_whole(self, batch: DataFrame, batch_id: int) -> None:
         now_ms = int(time.time() * 1000)
         decision, again = self._decide(batch_id, now_ms)
         self.decision = decision
