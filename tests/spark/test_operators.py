@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import unskew
-from unskew.operators import HeavyHitters, History, NaiveBayes, SelfJoin, TopK
+from unskew.operators import HeavyHitters, History, NaiveBayes, ProgressiveSort, SelfJoin, TableJoin, TopK
 
 pytestmark = pytest.mark.spark
 
@@ -94,7 +94,8 @@ def trades(random: np.random.Generator, batches: int, rows: int) -> list[pa.Tabl
     tables = []
     for batch in range(batches):
         stock = np.where(random.random(rows) < 0.3, 1, random.integers(0, 30, rows))
-        at = 1_000_000 * (1_700_000_000 + 60 * batch + random.integers(0, 60, rows) - random.geometric(0.1, rows))
+        behind = random.geometric(0.1, rows) + np.where(random.random(rows) < 0.03, 120, 0)
+        at = 1_000_000 * (1_700_000_000 + 60 * batch + random.integers(0, 60, rows) - behind)
         tables.append(
             pa.table(
                 {
@@ -141,6 +142,41 @@ def test_self_join_equals_sparks_own_streaming_join(spark: Any, tmp_path: Path) 
     ours = [tuple(row.values()) for row in pa.concat_tables(outputs).to_pylist()]
     assert as_text(ours) == as_text([tuple(row.values()) for row in pa.concat_tables(theirs).to_pylist()])
     assert len(ours) > 100
+
+
+@pytest.mark.slow
+def test_a_stream_looks_up_what_a_table_says_in_its_batch(spark: Any, tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    changes = [pa.table({"user": random.integers(0, 40, 30), "city": random.integers(0, 9, 30)}) for _ in range(3)]
+    users = np.where(random.random(600) < 0.4, 1, random.integers(0, 60, 600)).reshape(3, 200)
+    clicks = [pa.table({"user": user, "id": np.arange(200) + 200 * batch}) for batch, user in enumerate(users)]
+    folders = [write_batches(tmp_path / name, tables) for name, tables in (("users", changes), ("clicks", clicks))]
+    rows = unskew.tagged("user", users=stream(spark, folders[0]), clicks=stream(spark, folders[1]))
+    outputs, query = run(balanced(rows, "user").apply(TableJoin("users", how="left")), tmp_path / "checkpoint")
+    assert len(query.moves) > 0
+    cities: dict[int, int] = {}
+    for change, click, output in zip(changes, clicks, outputs, strict=True):
+        cities.update(zip(change["user"].to_pylist(), change["city"].to_pylist(), strict=True))
+        expected = [(row["user"], cities.get(row["user"]), row["id"]) for row in click.to_pylist()]
+        assert as_text([tuple(row.values()) for row in output.to_pylist()]) == as_text(expected)
+
+
+@pytest.mark.slow
+def test_sorted_rows_come_by_time_over_all_batches(spark: Any, tmp_path: Path) -> None:
+    tables = trades(np.random.default_rng(5), batches=4, rows=200)
+    events = stream(spark, write_batches(tmp_path / "data", tables)).withWatermark("at", "15 seconds")
+    outputs, query = run(balanced(events, "stock").apply(ProgressiveSort("at")), tmp_path / "checkpoint")
+    rows = pa.concat_tables(outputs)
+    for stock in set(rows["stock"].to_pylist()):
+        of_stock = rows.filter(pc.is_null(rows["stock"]) if stock is None else pc.equal(rows["stock"], stock))
+        times = of_stock["at"].cast(pa.int64()).to_numpy()
+        assert (np.diff(times) >= 0).all()
+    watermark = max(pc.max(table["at"].cast(pa.int64())).as_py() for table in tables) - 15_000_000
+    everything = pa.concat_tables(tables)
+    settled = everything.filter(pc.less_equal(everything["at"].cast(pa.int64()), watermark))
+    late = sum(figures.late_rows for figures in query.figures)
+    assert late > 0
+    assert rows.num_rows == settled.num_rows - late
 
 
 @pytest.mark.slow
