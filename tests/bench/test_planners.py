@@ -1,6 +1,6 @@
 import numpy as np
 
-from unskew.bench.plain import plain_lossy_counting, plain_min_mig, plain_scan
+from unskew.bench.plain import plain_best_fit, plain_lossy_counting, plain_min_mig, plain_scan
 from unskew.bench.planners import drifted, zipf_stream
 from unskew.load.metrics import overload, tolerated_deviation
 from unskew.planners import Memory, Problem, planner
@@ -26,6 +26,15 @@ def test_plain_scan_does_the_same_work_as_the_planner() -> None:
     ours = planner("scan", balance_ratio=1.2, threshold_scale=1e-6).assign(problem, Memory()).owner
     plain = plain_scan((share / share.sum()).tolist(), current.tolist(), 5, tolerated_deviation(1.2, 5))
     assert ours.tolist() == plain
+
+
+def test_plain_best_fit_does_the_same_work_as_the_planner() -> None:
+    chosen = planner("smalops", hot_by="listed", first_place="stay")
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        load, current = rng.zipf(1.5, 60).astype(float), rng.integers(0, 5, 60)
+        problem = Problem.of_keys(load, channels=5, current=current, home=current)
+        assert plain_best_fit(load.tolist(), current.tolist(), 5) == chosen.assign(problem, Memory()).owner.tolist()
 
 
 def test_plain_lossy_counting_does_the_same_work_as_the_sketch() -> None:

@@ -89,6 +89,27 @@ def plain_scan(share: list[float], current: list[int], channels: int, deviation:
     return owner
 
 
+def plain_best_fit(load: list[float], current: list[int], channels: int) -> list[int]:
+    """Return where SMALOPS moves hot keys that are all known as such: the lightest of overloaded channels first."""
+    loads, owner, held = [0.0] * channels, list(current), [list[int]() for _ in range(channels)]
+    for key, channel in enumerate(current):
+        loads[channel] += load[key]
+        held[channel].append(key)
+    mean = sum(loads) / channels
+    for source in sorted((c for c in range(channels) if loads[c] > mean), key=lambda c: (-loads[c], c)):
+        for key in sorted(held[source], key=lambda k: (load[k], k)):
+            if loads[source] <= mean:
+                break
+            gap = loads[source] - 2 * load[key]
+            nearer = [t for t in range(channels) if loads[t] < mean and abs(gap - loads[t]) < loads[source] - loads[t]]
+            if nearer:
+                target = min(nearer, key=lambda t: (abs(load[key] + loads[t] - mean), t))
+                owner[key] = target
+                loads[source] -= load[key]
+                loads[target] += load[key]
+    return owner
+
+
 def plain_lossy_counting(stream: list[int], error: float) -> dict[int, tuple[int, int]]:
     """Return the entries of lossy counting after a stream: key to (count, maximal undercount)."""
     window, entries = math.ceil(1 / error), dict[int, tuple[int, int]]()

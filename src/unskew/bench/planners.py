@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.bench.harness import Benchmark, Row, interleave
-from unskew.bench.plain import plain_lossy_counting, plain_min_mig, plain_scan
+from unskew.bench.plain import plain_best_fit, plain_lossy_counting, plain_min_mig, plain_scan
 from unskew.load.metrics import tolerated_deviation
 from unskew.planners import Memory, Planner, Problem, planner
 from unskew.planners.fang.mixed import Mixed
@@ -44,6 +44,7 @@ class PlannersBenchmark(Benchmark):
             rows.append(_ours("mixed, 10,000,000 keys", _call(planner("mixed"), drifted(10 * MILLION)), 3, 600))
         rows.append(_compact_row(repeats))
         rows += _gedik_rows(repeats)
+        rows += _smalops_rows(repeats)
         return [*rows, *_counting_rows(repeats, MILLION if quick else 10 * MILLION)]
 
 
@@ -115,6 +116,20 @@ def _gedik_rows(repeats: int) -> list[Row]:
     deviation = tolerated_deviation(1.2, problem.channels)
     slow = interleave({PLAIN: lambda: plain_scan(share, current, problem.channels, deviation)}, repeats=2)[PLAIN]
     return [*rows, Row("scan at sigma 0.008", PLAIN, slow.median_seconds * 1e3, "ms")]
+
+
+def _smalops_rows(repeats: int) -> list[Row]:
+    chosen = planner("smalops", hot_by="listed", first_place="stay")
+    many, few = drifted(100_000), drifted(PLAIN_KEYS)
+    load, current = few.cost.tolist(), few.current.tolist()
+    ours = interleave({"many": _call(chosen, many), "few": _call(chosen, few)}, repeats=repeats)
+    slow = interleave({PLAIN: lambda: plain_best_fit(load, current, few.channels)}, repeats=2)[PLAIN].median_seconds
+    quick, name = ours["few"].median_seconds, f"smalops, {PLAIN_KEYS:,} hot keys"
+    return [
+        Row("smalops, 100,000 hot keys", OURS, ours["many"].median_seconds * 1e3, "ms", target=50, better="lower"),
+        Row(name, OURS, quick * 1e3, "ms", ratio=quick / slow),
+        Row(name, PLAIN, slow * 1e3, "ms"),
+    ]
 
 
 def _counting_rows(repeats: int, tuples: int) -> list[Row]:
