@@ -112,10 +112,11 @@ class Controller:
         table = decision.table
         if len(done):
             table = step_towards(table, target, done, table.version + 1)
+        table, target = self._split_more(table, target, statistics)
         left = table.moves_to(target)
         if not len(left):
             return replace(decision, table=table, target=None)
-        return replace(decision, table=table, extract=self._portion(left, statistics, len(table.slots)))
+        return replace(decision, table=table, target=target, extract=self._portion(left, statistics, len(table.slots)))
 
     def _plan(self, decision: Decision, statistics: Statistics) -> tuple[Decision, Report | None]:
         if statistics.total_cost <= 0:
@@ -147,6 +148,22 @@ class Controller:
         settled = table.with_split(split)
         explicit = np.append(settled.explicit_hashes, np.array(list(cool), np.int64))
         return table, settled.with_explicit(explicit, np.append(settled.explicit_channels, homes))
+
+    def _split_more(
+        self, table: RoutingTable, target: RoutingTable, statistics: Statistics
+    ) -> tuple[RoutingTable, RoutingTable]:
+        """Split keys that became too hot while a migration is on its way, in both its tables: that takes no move."""
+        if not self.splitting or statistics.total_cost <= 0:
+            return table, target
+        known, common = {*table.split, *target.split}, min(table.channels, target.channels)
+        hot = {
+            key: tuple(channel for channel in channels if channel < common)
+            for key, channels in hot_keys(statistics, table, self.planner.tolerance).items()
+            if key not in known and channels[0] < common
+        }
+        if common == 1 or not hot:
+            return table, target
+        return table.with_split({**table.split, **hot}), target.with_split({**target.split, **hot})
 
     def _resize(self, decision: Decision, statistics: Statistics, channels: int) -> tuple[Decision, Report]:
         whole = statistics.without(decision.table.split_keys)
