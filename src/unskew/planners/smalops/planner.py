@@ -179,10 +179,11 @@ class Smalops(Planner):
         refused = kernel_place_new(streams, order, drawn, costs, placed, loads, rates)
         mean = float(loads.mean())
         if loads.max() > (1 + self.tolerance) * mean:
-            ascending = np.lexsort((streams.load, placed))
-            first = np.searchsorted(placed[ascending], np.arange(channels + 1))
             sources = np.argsort(-loads, kind="stable")
             sources = sources[loads[sources] > mean]
+            may_leave = np.flatnonzero((loads > mean)[placed])
+            ascending = may_leave[np.lexsort((streams.load[may_leave], placed[may_leave]))]
+            first = np.searchsorted(placed[ascending], np.arange(channels + 1))
             refused += kernel_rebalance(streams, ascending, first, sources, costs, placed, loads, rates)
         return placed, int(refused)
 
