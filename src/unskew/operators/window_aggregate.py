@@ -23,8 +23,8 @@ class WindowAggregate(Windowed, Mergeable):
     end. See `Windowed` for late rows, output and state. `late_rows` counts what Spark's own figure
     ``numRowsDroppedByWatermark`` counts: pairs of key and window that a batch had late rows for.
 
-    Rows are aggregated once, into panes that no window cuts; the panes then go to their windows. Rows of a key are
-    combined before they travel. O(rows), and for each key with rows the windows that it has open.
+    Rows are aggregated once, into panes that no window cuts. These travel; where they arrive they go to their windows.
+    O(rows), and for each key with rows the windows that it has open.
 
     Parameters
     ----------
@@ -102,17 +102,14 @@ class WindowAggregate(Windowed, Mergeable):
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
         """Aggregate the rows of each group by window."""
-        times, valid = self.times_of(rows)
-        group_of_row = groups.group_of_row
-        if valid is not None:
-            rows, times, group_of_row = rows.filter(pa.array(valid)), times[valid], group_of_row[valid]
-        if self._aggregate.commutative:
-            windows = self._by_pane(rows, times, group_of_row, len(groups))
-        else:
-            row_of_window, start = self._windows_of(times)
-            group, rows = group_of_row[row_of_window], rows.take(pa.array(row_of_window))
-            windows = self._aggregated(rows, group, start, len(groups))
-        return self.as_values(windows, len(groups))
+        parts = self._parts(rows, groups)
+        return self.as_values(self._spread(parts, len(groups)) if self._in_panes else parts, len(groups))
+
+    def combine(self, rows: pa.Table, groups: Groups) -> tuple[pa.Table, Groups]:
+        """Turn rows into one partial state per key, where windows overlap with panes in place of windows."""
+        values = self.as_values(self._parts(rows, groups), len(groups))
+        combined = pa.Table.from_arrays([*groups.keys.columns, *values.columns], schema=self.combined_schema)
+        return combined, groups.one_row_each()
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         """Put the windows of states together."""
@@ -126,7 +123,9 @@ class WindowAggregate(Windowed, Mergeable):
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
         """Merge partial states, except what is late, into the state held; in update mode, return what has changed."""
         windows = self.windows_in(rows, groups.group_of_row)
-        if rows.num_rows > len(groups):
+        if self._in_panes:
+            windows = self._spread(windows, len(groups))
+        elif rows.num_rows > len(groups):
             windows, _ = self._united(windows, len(groups))
         late_until, self.late_rows = self.late_until(clock), 0
         if late_until is not None:
@@ -144,16 +143,32 @@ class WindowAggregate(Windowed, Mergeable):
         changed[window_of_part[len(before) :]] = True
         return self.rows_of(groups.keys, merged.only(changed))
 
-    def _by_pane(self, rows: pa.Table, times: Numbers, group_of_row: Numbers, groups: int) -> Windows:
-        """Aggregate rows by pane, then panes by window."""
-        length = int(np.gcd(self._size, self._slide))
-        panes = self._aggregated(rows, group_of_row, (times - self._offset) // length * length + self._offset, groups)
-        if self._slide == self._size:
-            return panes
+    @property
+    def _in_panes(self) -> bool:
+        """Whether rows are aggregated into panes first: where windows overlap, unless the order of rows matters."""
+        return self._slide < self._size and self._aggregate.commutative
+
+    def _parts(self, rows: pa.Table, groups: Groups) -> Windows:
+        """Aggregate the rows of each group, by pane or by window."""
+        times, valid = self.times_of(rows)
+        group_of_row = groups.group_of_row
+        if valid is not None:
+            rows, times, group_of_row = rows.filter(pa.array(valid)), times[valid], group_of_row[valid]
+        if self._slide < self._size and not self._in_panes:
+            row_of_window, start = self._windows_of(times)
+            rows, group_of_row = rows.take(pa.array(row_of_window)), group_of_row[row_of_window]
+        else:
+            length = int(np.gcd(self._size, self._slide))
+            start = (times - self._offset) // length * length + self._offset
+        pairs = pairs_of(group_of_row, start, len(groups))
+        states = self._aggregate.lift(rows, bare_groups(len(pairs), pairs.pair_of_row))
+        return Windows(pairs.group, pairs.number, pairs.number + self._size, states)
+
+    def _spread(self, panes: Windows, groups: int) -> Windows:
+        """Return the windows that panes lie in."""
         pane_of_window, start = self._windows_of(panes.start)
         states = panes.states.take(pa.array(pane_of_window))
-        apart = Windows(panes.group[pane_of_window], start, start + self._size, states)
-        return self._united(apart, groups)[0]
+        return self._united(Windows(panes.group[pane_of_window], start, start + self._size, states), groups)[0]
 
     def _windows_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
         """Return the windows that each time lies in: the number of the time, and the start of the window."""
@@ -161,12 +176,6 @@ class WindowAggregate(Windowed, Mergeable):
         starts = last[:, None] - self._slide * np.arange(-(-self._size // self._slide))
         number, which = np.nonzero(starts + self._size > times[:, None])
         return number, starts[number, which]
-
-    def _aggregated(self, rows: pa.Table, group_of_row: Numbers, start: Numbers, groups: int) -> Windows:
-        """Aggregate rows by group and start."""
-        pairs = pairs_of(group_of_row, start, groups)
-        states = self._aggregate.lift(rows, bare_groups(len(pairs), pairs.pair_of_row))
-        return Windows(pairs.group, pairs.number, pairs.number + self._size, states)
 
     def _united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
         """Return each window once, and which of them each part went to."""

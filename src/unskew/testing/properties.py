@@ -225,7 +225,8 @@ def _opened(operator: Operator) -> KeyedState:
 
 def _partial(operator: Mergeable, rows: pa.Table) -> pa.Table:
     groups = group_rows(rows, hash_keys(rows, operator.key), operator.key)
-    return operator.combine(rows, groups)[0]
+    columns = [*groups.keys.columns, *operator.lift(rows, groups).columns]
+    return pa.Table.from_arrays(columns, schema=pa.schema([*operator.key_schema, *operator.value_schema]))
 
 
 def _grouped(operator: Mergeable, partial: pa.Table) -> Groups:
@@ -236,7 +237,7 @@ def _merged(operator: Mergeable, partials: Sequence[pa.Table]) -> pa.Table:
     rows = pa.concat_tables(partials).combine_chunks()
     groups = _grouped(operator, rows)
     values = operator.merge(rows.select(operator.value_schema.names), groups)
-    return pa.Table.from_arrays([*groups.keys.columns, *values.columns], schema=operator.combined_schema)
+    return pa.Table.from_arrays([*groups.keys.columns, *values.columns], schema=rows.schema)
 
 
 def _all_null(operator: Mergeable, partial: pa.Table) -> pa.Table:
