@@ -1,0 +1,68 @@
+"""A checkpoint that was written on one cluster continues on another."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def module(name: str):
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def submit(*arguments: object) -> dict:
+    command = [sys.executable, str(HERE / "job.py"), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def write(folder: Path, first: int, keys: list[np.ndarray]) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, column in enumerate(keys, first):
+        path = folder / f"{number:03d}.parquet"
+        pq.write_table(pa.table({"key": column}), path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def check(out: Path, keys: list[np.ndarray]) -> None:
+    """Every batch wrote the running count of every key it touched."""
+    totals: Counter[int] = Counter()
+    for batch_id, column in enumerate(keys):
+        totals.update(column.tolist())
+        rows = [json.loads(line) for path in (out / f"batch_id={batch_id}").glob("*.json") for line in path.open()]
+        assert {row["key"]: row["n"] for row in rows} == {key: totals[key] for key in set(column.tolist())}
+        assert len(rows) == len(set(column.tolist()))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_checkpoint_written_on_one_cluster_continues_on_another(tmp_path: Path) -> None:
+    cluster = module("standalone").standalone_cluster
+    keys = [np.random.default_rng(i).zipf(1.4, 2000) % 200 for i in range(6)]
+    data, checkpoint, out = tmp_path / "data", tmp_path / "checkpoint", tmp_path / "out"
+    write(data, 0, keys[:3])
+    with cluster(tmp_path / "first") as master:
+        first = submit(master, data, checkpoint, out)
+    write(data, 3, keys[3:])
+    with cluster(tmp_path / "second") as master:
+        second = submit(master, data, checkpoint, out)
+    assert (first["batches"], second["batches"]) == (3, 3)
+    assert first["hosts_of_blocks"] == second["hosts_of_blocks"] == 3, "the driver and an executor on each worker"
+    assert first["moves"] > 0
+    check(out, keys)
