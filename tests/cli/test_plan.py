@@ -170,6 +170,7 @@ def test_planners_are_listed_with_one_line_each() -> None:
         "mixed",
         "mixedbf",
         "simple",
+        "smalops",
         "hash",
         "consistent",
         "keep",
