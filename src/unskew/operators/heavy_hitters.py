@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
@@ -12,6 +11,8 @@ from unskew.hashing import xxhash64
 from unskew.operators.base import Mergeable, require_column
 from unskew.operators.groups import Groups, group_rows, plain_schema
 from unskew.operators.histories import as_lists
+from unskew.operators.lists import lengths_of
+from unskew.operators.ranking import ranked
 
 Numbers = NDArray[np.int64]
 
@@ -108,7 +109,7 @@ class HeavyHitters(Mergeable):
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         """Add up what is known of each item; a part that does not hold it may have seen it as often as its floor."""
         items, counts, errors = (values.column(name).combine_chunks() for name in ("items", "counts", "errors"))
-        lengths = pc.fill_null(pc.list_value_length(items), 0).to_numpy().astype(np.int64)
+        lengths = lengths_of(items)
         part = np.repeat(np.arange(len(lengths)), lengths)
         count, error = counts.flatten().to_numpy(), errors.flatten().to_numpy()
         floor = values.column("floor").fill_null(0).to_numpy()
@@ -123,7 +124,7 @@ class HeavyHitters(Mergeable):
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
         """Show the first entries of each key."""
         columns = [values.column(name).combine_chunks() for name in ("items", "counts", "errors")]
-        lengths = pc.fill_null(pc.list_value_length(columns[0]), 0).to_numpy().astype(np.int64)
+        lengths = lengths_of(columns[0])
         rank = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         shown = rank < (self.capacity if self.k is None else self.k)
         entries = pa.StructArray.from_arrays(
@@ -144,8 +145,8 @@ class HeavyHitters(Mergeable):
     def _kept(self, distinct: Groups, count: Numbers, error: Numbers, floor: Numbers, counted: Numbers) -> pa.Table:
         """Return the greatest counts of each group, equal ones by the item's hash."""
         group, items = distinct.keys.column("group").to_numpy(), distinct.keys.column("item")
-        order = np.lexsort((xxhash64([items], names=[self.item]), -count, group))
-        sizes = np.bincount(group, minlength=len(counted))
+        order, starts = ranked(group, len(counted), -count, xxhash64([items], names=[self.item]))
+        sizes = np.diff(starts)
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         kept, first_cut = order[rank < self.capacity], order[rank == self.capacity]
         floor[group[first_cut]] = count[first_cut]

@@ -12,6 +12,8 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Mergeable, require_column
 from unskew.operators.groups import Groups
+from unskew.operators.lists import lengths_of
+from unskew.operators.ranking import ranked
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -94,11 +96,10 @@ class Histogram(Mergeable):
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         """Put the bins of each group together, then fuse the closest until they are few enough."""
         centres, counts = (values.column(name).combine_chunks() for name in (CENTRES, COUNTS))
-        lengths = pc.fill_null(pc.list_value_length(centres), 0).to_numpy().astype(np.int64)
+        lengths = lengths_of(centres)
         flat_centres, flat_counts = centres.flatten().to_numpy(), counts.flatten().to_numpy()
         group = np.repeat(groups.group_of_row, lengths)
-        order = np.lexsort((flat_counts, flat_centres, group))
-        starts = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=len(groups)))))
+        order, starts = ranked(group, len(groups), flat_centres, flat_counts)
         return self._as_lists(*_kernel_shrunk(flat_centres[order], flat_counts[order], starts, self.bins))
 
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:

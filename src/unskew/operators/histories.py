@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
 from unskew.operators.groups import plain_schema
+from unskew.operators.lists import lengths_of
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -71,8 +71,8 @@ def extended(held: pa.Table, rows: pa.Table, order: Numbers, starts: Numbers) ->
     """
     rows = rows.select(held.column_names)
     rows = rows.cast(plain_schema(rows.schema))
-    lengths = pc.fill_null(pc.list_value_length(held.column(0)), 0).to_numpy().astype(np.int64)
-    elements = [column.combine_chunks().flatten() for column in held.columns]
+    lists = [column.combine_chunks() for column in held.columns]
+    lengths, elements = lengths_of(lists[0]), [column.flatten() for column in lists]
     both = pa.concat_tables([pa.Table.from_arrays(elements, schema=rows.schema), rows]).combine_chunks()
     positions, all_starts = _kernel_interleave(lengths, order, starts)
     new_row = np.where(positions < len(elements[0]), HELD, positions - len(elements[0]))

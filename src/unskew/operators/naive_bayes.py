@@ -15,6 +15,7 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Mergeable, require_column
 from unskew.operators.groups import Groups, plain_schema
+from unskew.operators.lists import lengths_of
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -183,7 +184,7 @@ class NaiveBayesModel:
     def scores(self, documents: pa.Array | pa.ChunkedArray | Sequence[Sequence[str]]) -> Floats:
         """Return ``log P(class) + sum of log P(word | class)`` of each document, lists of words, and class."""
         lists = _one_array(documents)
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+        lengths = lengths_of(lists)
         scores: Floats = np.tile(self._log_priors(), (len(lists), 1))
         if self.counts is None or not len(self.words):
             return scores
