@@ -135,7 +135,7 @@ def assert_same(operator: Operator, batches: list[Rows], expected: Any, delay: i
     mode=st.sampled_from(["append", "update"]),
     channels=st.sampled_from([1, 3]),
 )
-@settings(max_examples=30)
+@settings(max_examples=25)
 def test_windows_are_those_of_a_plain_account(
     batches: list[Rows], shape: tuple[int, int], delay: int, mode: str, channels: int
 ) -> None:
@@ -181,7 +181,7 @@ def drifting(seed: int, batches: int = 4, rows: int = 60) -> list[pa.Table]:
     ids=["sliding", "tumbling", "sessions"],
 )
 def test_has_every_property_of_an_operator(operator: Operator) -> None:
-    check_operator(operator, drifting(1, 3, 25), key="user", watermark=("ts", "10 seconds"), seeds=2)
+    check_operator(operator, drifting(1, 3, 20), key="user", watermark=("ts", "10 seconds"), seeds=1)
 
 
 def test_first_and_last_follow_the_order_of_rows() -> None:

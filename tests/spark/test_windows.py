@@ -78,7 +78,7 @@ def dropped(query: Any) -> int:
 def test_every_batch_is_sparks(spark: Any, tmp_path: Path, kind: str, mode: str) -> None:
     from pyspark.sql import functions as F
 
-    write_batches(tmp_path / "data", 5)
+    write_batches(tmp_path / "data", 4)
     files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
     events = files.withWatermark("ts", "40 seconds")
     balanced = unskew.balance(events, "user", channels=2, tolerance=0.01, min_gain=0.0)
@@ -111,3 +111,16 @@ def test_the_stream_must_have_what_windows_need(spark: Any, tmp_path: Path) -> N
     stage = unskew.balance(events.withWatermark("ts", "1 minute"), "user").window("1 minute").aggregate(n="count")
     with pytest.raises(ArgumentError, match="append mode"):
         stage.writeStream.outputMode("update")
+    with pytest.raises(ArgumentError, match="cannot be split"):
+        shared = unskew.balance(events, "user", split="auto").window("1 minute", on="ts", output_mode="update")
+        shared.aggregate(n="count")
+
+
+def test_planners_are_told_how_the_operator_grows(spark: Any, tmp_path: Path) -> None:
+    write_batches(tmp_path / "data", 1, rows=3)
+    events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "data"))
+    stage = unskew.balance(events, "user", planner="scan").aggregate(n="count")
+    assert [resource.name for resource in stage.controller.planner.resources()] == ["constant", "linear", "linear"]
+    chosen = unskew.planner("scan", compute="quadratic")
+    stage = unskew.balance(events, "user", planner=chosen).aggregate(n="count")
+    assert stage.controller.planner == chosen
