@@ -53,6 +53,7 @@ def test_queues_of_a_topic_print_runs_side_by_side_and_draw(tmp_path):
 def test_queues_of_a_topic_print_a_table(tmp_path):
     shown = runner.invoke(app, [*KAFKA, "--planner", "mixed", "--contenders", "smalops", "--out", str(tmp_path)]).stdout
     assert "end to end p99 us" in shown
+    assert "mixed" in shown
     assert "round-robin" not in shown
 
 

@@ -95,6 +95,7 @@ def test_several_gateways_share_the_keys():
 def test_other_planners_can_be_gateways():
     arrivals = SMALL.arrivals()
     run = simulate_queues(SMALL, gateway=dataclasses.replace(EVERY_10, planner=planner("mixed")), arrivals=arrivals)
+    assert run.contender == "mixed"
     assert run.quantiles()[3] < simulate_queues(SMALL, "kafka", arrivals=arrivals).quantiles()[3]
 
 

@@ -25,7 +25,7 @@ def draw_runs(runs: Sequence[QueueingRun], path: Path) -> None:
     drawing = Figure(figsize=(14, 4.2), layout="constrained")
     distribution, over_time, loads = drawing.subplots(1, 3)
     for place, run in enumerate(runs):
-        colour = COLOURS[run.contender]
+        colour = COLOURS.get(run.contender, COLOURS["smalops"])
         draw_distribution(distribution, run, run.contender, colour)
         second = run.arrival_seconds.astype(int)
         cuts = np.searchsorted(second, np.arange(second[-1] + 2))

@@ -26,7 +26,7 @@ class QueueingRun:
     Parameters
     ----------
     contender
-        Who routed.
+        Who routed; a gateway goes by the name of its planner.
     topic
         What was simulated.
     arrival_seconds, broker_seconds, end_to_end_seconds
@@ -121,8 +121,8 @@ def _balanced(topic: Topic, gateway: Gateway, messages: Arrivals) -> QueueingRun
     sent, decisions = routed.sets.sent, tuple(routed.decisions)
     if not gateway.ordered:
         waits = kernel_wait(messages.seconds, routed.partition, topic.message_seconds, np.zeros(topic.partitions))
-        return QueueingRun("smalops", topic, messages.seconds, waits, waits, sent, decisions)
+        return QueueingRun(gateway.planner.name, topic, messages.seconds, waits, waits, sent, decisions)
     seconds = {"message_seconds": topic.message_seconds, "handover_seconds": gateway.handover_seconds}
     held = consume(messages.seconds, routed.partition, routed.label, routed.sets, **seconds)
     delays = held.broker_seconds, held.end_to_end_seconds
-    return QueueingRun("smalops", topic, messages.seconds, *delays, sent, decisions, held.most_held)
+    return QueueingRun(gateway.planner.name, topic, messages.seconds, *delays, sent, decisions, held.most_held)
