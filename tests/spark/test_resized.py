@@ -35,6 +35,7 @@ def forget_commit(checkpoint: Path, batch_id: int) -> None:
         (checkpoint / "commits" / name).unlink()
 
 
+@pytest.mark.slow
 def test_a_resized_checkpoint_goes_on_exactly(spark, tmp_path, capsys) -> None:
     """State moves all the time, and the last batch before was planned and not committed."""
     keys = [np.random.default_rng(i).zipf(1.4, 1500) % 200 for i in range(6)]

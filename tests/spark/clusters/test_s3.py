@@ -29,7 +29,7 @@ def s3_settings(endpoint: str) -> list[str]:
     """Return what Spark needs to reach it; of Amazon's SDK the few parts that Hadoop uses, not the bundle of all."""
     (hadoop,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
     version = hadoop.stem.removeprefix("hadoop-client-api-")
-    parts = [f"software.amazon.awssdk:{part}:{SDK}" for part in ("s3", "s3-transfer-manager", "sts", "kms")]
+    parts = [f"software.amazon.awssdk:{part}:{SDK}" for part in ("s3", "s3-transfer-manager", "sts")]
     return [
         f"spark.jars.packages={','.join([f'org.apache.hadoop:hadoop-aws:{version}', *parts])}",
         "spark.jars.excludes=software.amazon.awssdk:bundle",
