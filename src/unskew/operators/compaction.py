@@ -27,6 +27,8 @@ from unskew.operators.manifest import Chunk
 
 Numbers = NDArray[np.int64]
 
+_LEAST_CHUNK_BYTES, _CHUNKS_IN_MEMORY = 1 << 14, 16
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -49,6 +51,13 @@ class Layout:
     fan_out: int = 4
     spare_rows: int = 1 << 14
     cleaned_rows: int = 1 << 12
+
+    @classmethod
+    def within(cls, memory_bytes: int | None) -> Layout:
+        """Return a layout whose chunks are small parts of that much memory, where it is limited."""
+        if memory_bytes is None:
+            return cls()
+        return cls(bytes_per_chunk=min(cls.bytes_per_chunk, max(_LEAST_CHUNK_BYTES, memory_bytes // _CHUNKS_IN_MEMORY)))
 
     def most_rows(self, mean_bytes: float) -> int:
         """Return how many rows of a mean size a chunk may have."""

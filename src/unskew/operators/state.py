@@ -20,10 +20,11 @@ from unskew.operators.groups import Groups, group_rows
 from unskew.operators.index import ABSENT, KeyIndex, positions_of
 from unskew.operators.location import Location, locate
 from unskew.operators.log import ChunkLog, hashes_of
-from unskew.operators.manifest import Manifest
+from unskew.operators.manifest import Chunk, Manifest
 from unskew.operators.recovery import recover_index
 from unskew.operators.sizes import row_bytes
 from unskew.operators.store import ChunkStore
+from unskew.routing.lookup import slot_of
 
 Hashes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -59,10 +60,17 @@ class KeyedState:
     """
 
     def __init__(
-        self, manifest: Manifest, log: ChunkLog, index: KeyIndex, entry: Entry, layout: Layout, slots: int
+        self,
+        manifest: Manifest,
+        log: ChunkLog,
+        index: KeyIndex,
+        entry: Entry,
+        layout: Layout,
+        slots: int,
+        memory_bytes: int | None = None,
     ) -> None:
         self._manifest, self._log, self._index, self._entry = manifest, log, index, entry
-        self._layout, self._slots = layout, slots
+        self._layout, self._slots, self._memory_bytes = layout, slots, memory_bytes
         self._columns = log.columns
         self._shared = set(manifest.shared)
         self._located: tuple[Groups, Location] | None = None
@@ -79,6 +87,7 @@ class KeyedState:
         deadline: str | None = None,
         cache: CachePlace | None = None,
         layout: Layout | None = None,
+        memory_bytes: int | None = None,
     ) -> KeyedState:
         """Open the state as the store has it.
 
@@ -96,6 +105,9 @@ class KeyedState:
             Where this channel's local copy lies; without one, everything is read from the store into memory.
         layout
             Sizes of chunks and when to clean them.
+        memory_bytes
+            Rows that the local copy may hold. What was put least recently stays in the store alone beyond that, and is
+            read from there when it is asked for. None: as much as the cache has room for.
         """
         columns = Columns.of(key_schema, value_schema)
         if deadline is not None and (
@@ -117,7 +129,7 @@ class KeyedState:
         except BaseException:
             entry.discard()
             raise
-        return cls(manifest, log, index, entry, layout or Layout(), slots)
+        return cls(manifest, log, index, entry, layout or Layout.within(memory_bytes), slots, memory_bytes)
 
     @property
     def rows(self) -> int:
@@ -138,6 +150,17 @@ class KeyedState:
     def slot_bytes(self) -> NDArray[np.int64]:
         """Bytes held in each slot, int64[slots]."""
         return self._open_index.slot_bytes
+
+    @property
+    def spilled_bytes(self) -> NDArray[np.int64]:
+        """Bytes of each slot that `memory_bytes` leaves no room for, int64[slots]; one pass over the index if any."""
+        index = self._open_index
+        if self._memory_bytes is None or self.bytes <= self._memory_bytes:
+            return np.zeros(self._slots, np.int64)
+        resident = np.array([chunk.sequence for chunk in self._resident()], np.int64)
+        hashes, positions = index.outside(resident)
+        sizes = index.sizes(hashes, positions)
+        return np.bincount(slot_of(hashes, self._slots), sizes, self._slots).astype(np.int64)
 
     @property
     def row_schema(self) -> pa.Schema:
@@ -288,7 +311,7 @@ class KeyedState:
                 shared=self._shared,
             )
             store.write_manifest(self._manifest.to_bytes())
-            self._entry.keep_chunks({chunk.name for chunk in log.chunks})
+        self._entry.keep_chunks({chunk.name for chunk in self._resident()})
         self._closed = True
         self._entry.publish(self._manifest)
 
@@ -305,6 +328,20 @@ class KeyedState:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _resident(self) -> list[Chunk]:
+        """Return the chunks that the local copy may hold: the newest, as far as their live rows fit."""
+        chunks = list(self._log)
+        if self._memory_bytes is None:
+            return chunks
+        mean_bytes = self.bytes / max(1, self.rows)
+        kept, left = [], float(self._memory_bytes)
+        for chunk in reversed(chunks):
+            left -= chunk.live * mean_bytes
+            if left < 0:
+                break
+            kept.append(chunk)
+        return kept
 
     @property
     def _open_index(self) -> KeyIndex:

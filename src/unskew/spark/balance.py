@@ -27,6 +27,7 @@ from unskew.routing.table import DEFAULT_SLOTS
 from unskew.spark.batch import BalancedBatch
 from unskew.spark.controller import Controller
 from unskew.spark.inputs import EVENT_TIME_MARK
+from unskew.spark.memory import memory_budgets
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
 from unskew.spark.plans import has_shuffle, watermark_columns
 from unskew.spark.stage import Stage
@@ -56,6 +57,7 @@ def balance(
     split: str | Splitter | None = None,
     slots: int = DEFAULT_SLOTS,
     cache_bytes: int = GIBIBYTE,
+    memory_bytes: int | Sequence[int] | None = None,
     sample: float | None = None,
 ) -> BalancedStream:
     """Group a stream by a key, as ``events.groupBy(key)`` does, and keep the work balanced while it runs.
@@ -97,6 +99,11 @@ def balance(
         Slots of the routing table; fixed for the life of a checkpoint.
     cache_bytes
         Budget of each executor's local cache of state.
+    memory_bytes
+        State that each channel may hold in that cache: one number for all, or one for each of `max_channels`. What was
+        changed least recently stays in Spark's state store beyond that, and is read from there when a row needs it;
+        planners ``flux-memory`` and ``flux-hybrid`` move slots away from channels that have too little. See also
+        `BalancedQuery.limit_memory`.
     sample
         For static rows: the share of them that statistics are taken from, such as 0.05; all where not given.
     """
@@ -122,7 +129,8 @@ def balance(
     controller = Controller(
         chosen, batches, max_move_bytes, min_gain, pause_ms, splitting=split == AUTO, scheme=_scheme(split)
     )
-    return BalancedStream(events, names, first, limit, elastic, slots, controller, tracked_keys, cache_bytes)
+    budgets = memory_budgets(memory_bytes, limit)
+    return BalancedStream(events, names, first, limit, elastic, slots, controller, tracked_keys, cache_bytes, budgets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +146,7 @@ class BalancedStream:
     controller: Controller
     tracked_keys: int | None
     cache_bytes: int
+    memory_bytes: tuple[int, ...] = ()
 
     def aggregate(self, **aggregates: str) -> Stage:
         """Keep running aggregates per key: ``aggregate(n="count", total="sum(amount)")``.
@@ -257,6 +266,7 @@ class BalancedStream:
             controller=replace(self.controller, planner=planner),
             tracked_keys=self.tracked_keys,
             cache_bytes=self.cache_bytes,
+            memory_bytes=self.memory_bytes,
             shuffled=has_shuffle(self.events),
             output_mode=bound.output_mode,
         )

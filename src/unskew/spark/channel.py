@@ -25,7 +25,7 @@ from unskew.operators.partials import partial_states
 from unskew.spark.cache import executor_cache
 from unskew.spark.decision import Decision
 from unskew.spark.files import read_entry
-from unskew.spark.measure import channel_statistics
+from unskew.spark.measure import channel_statistics, spilled_slots
 from unskew.spark.packing import pack, unpack
 from unskew.spark.reports import ChannelReport
 from unskew.spark.router import COUNT_COLUMN, HASH_COLUMN
@@ -117,6 +117,7 @@ class ChannelProcessor(StatefulProcessor):
             slots=settings.slots,
             deadline=operator.deadline,
             cache=executor_cache(settings.cache_bytes).place(settings.query, channel),
+            memory_bytes=decision.memory_bytes[channel] if decision.memory_bytes else None,
         ) as state:
             output, partials, report = self._work(state, channel, packs, decision, clock)
             state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
@@ -186,11 +187,12 @@ class ChannelProcessor(StatefulProcessor):
             partials = partial_states(state, groups, shared)
         cost = tuples if operator.seconds is None else operator.seconds
         statistics = channel_statistics(state, groups, tuples, cost, decision.table, self.settings.tracked_keys)
+        extracted, spilled = _extract(state, channel, decision), state.spilled_bytes
         report = ChannelReport(
             channel=channel,
             statistics=statistics,
             installed=files,
-            extracted=_extract(state, channel, decision),
+            extracted=extracted,
             rows=int(tuples.sum()),
             late_rows=operator.late_rows,
             seconds=seconds,
@@ -198,6 +200,8 @@ class ChannelProcessor(StatefulProcessor):
             state_bytes=state.bytes,
             watermark_ms=clock.watermark_ms,
             worker_rows=_rows_by_worker(packs, len(self.settings.labels)) if self.settings.workers else (),
+            spilled_bytes=int(spilled.sum()),
+            spilled_slots=spilled_slots(spilled, state.slot_bytes),
         )
         return pa.concat_tables([output, timed_out]).combine_chunks(), partials, report
 

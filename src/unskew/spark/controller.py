@@ -71,10 +71,12 @@ class Controller:
         *,
         now_ms: int = 0,
         channels: int | None = None,
+        memory_bytes: tuple[int, ...] = (),
     ) -> tuple[Decision, Report | None]:
         """Return the decision for the batch after `last`, and the report of a plan if one was made.
 
-        Another number of `channels` is planned for at once, unless a migration is still on its way.
+        Another number of `channels` is planned for at once, unless a migration is still on its way. `memory_bytes` is
+        what each channel may hold of its state.
         """
         waiting = _not_installed(last, reports)
         done = _done(last.extract, reports)
@@ -89,10 +91,9 @@ class Controller:
             planned_at_ms=last.planned_at_ms,
             memory=last.memory,
             previous_watermark_ms=_watermark(reports, last.previous_watermark_ms),
+            memory_bytes=memory_bytes,
         )
-        statistics = replace(
-            combine([report.statistics for report in reports.values()]), use=_use(reports, last.table.channels)
-        )
+        statistics = replace(combine([report.statistics for report in reports.values()]), use=_use(reports, last))
         if isinstance(self.scheme, HeavyKeys):
             head = Head.of(statistics, self.scheme.threshold_for(last.table.channels))
             decision = replace(decision, head=head)
@@ -223,11 +224,23 @@ def _with_tolerance(planner: Planner, tolerance: float) -> Planner:
     return changed
 
 
-def _use(reports: Mapping[int, ChannelReport], channels: int) -> ChannelUse | None:
-    """Return how long each channel waited for the slowest; a batch is over when that one is done."""
+def _use(reports: Mapping[int, ChannelReport], last: Decision) -> ChannelUse | None:
+    """Return how long each channel waited for the slowest, and whose memory did not suffice.
+
+    A batch is over when its slowest channel is done.
+    """
+    channels = last.table.channels
     busy = np.array([reports[c].seconds if c in reports else 0.0 for c in range(channels)])
     longest = float(busy.max())
-    return ChannelUse(longest, idle_seconds=longest - busy) if longest > 0 else None
+    if longest <= 0:
+        return None
+    if not last.memory_bytes:
+        return ChannelUse(longest, idle_seconds=longest - busy)
+    spilled = np.zeros(len(last.table.slots), np.bool_)
+    for report in reports.values():
+        spilled[list(report.spilled_slots)] = True
+    memory = np.array(last.memory_bytes[:channels], np.float64)
+    return ChannelUse(longest, idle_seconds=longest - busy, memory_bytes=memory, spilled=spilled)
 
 
 def _watermark(reports: Mapping[int, ChannelReport], before: int | None) -> int | None:

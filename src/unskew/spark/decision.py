@@ -43,6 +43,8 @@ class Decision:
         The watermark of the batch before, by which rows are late; None without event time.
     head
         The hottest keys, for schemes that give them more choices than others.
+    memory_bytes
+        State that each channel may hold in its local copy; none: as much as there is room for.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Decision:
     memory: Memory = field(default_factory=Memory)
     previous_watermark_ms: int | None = None
     head: Head = field(default_factory=Head)
+    memory_bytes: tuple[int, ...] = ()
 
     @property
     def listed_keys(self) -> NDArray[np.int64]:
@@ -91,6 +94,7 @@ class Decision:
                 "memory": _encode(self.memory.to_bytes()),
                 "previous_watermark_ms": self.previous_watermark_ms,
                 "head": [_encode(self.head.hashes.tobytes()), _encode(self.head.tuples.tobytes()), self.head.total],
+                "memory_bytes": self.memory_bytes,
             }
         )
 
@@ -114,6 +118,7 @@ class Decision:
                 memory=Memory.from_bytes(_decode(entry["memory"])),
                 previous_watermark_ms=entry["previous_watermark_ms"],
                 head=_head(*entry["head"]),
+                memory_bytes=tuple(entry["memory_bytes"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"this is not a decision: {error}") from error

@@ -52,6 +52,23 @@ def channel_statistics(
     )
 
 
+def spilled_slots(spilled_bytes: NDArray[np.int64], slot_bytes: NDArray[np.int64]) -> tuple[int, ...]:
+    """Return as many slots as make up what is spilled, those first of which most is.
+
+    Keys are spilled one by one, those put least recently, so every slot may be spilled in part; to a planner that moves
+    slots, the channel spills these.
+
+    Examples
+    --------
+    >>> spilled_slots(np.array([5, 30, 0, 15]), np.array([50, 40, 30, 20]))
+    (3, 1)
+    """
+    share = spilled_bytes / np.maximum(slot_bytes, 1)
+    order = np.argsort(-share, kind="stable")
+    before = np.cumsum(slot_bytes[order]) - slot_bytes[order]
+    return tuple(order[(before < spilled_bytes.sum()) & (share[order] > 0)].tolist())
+
+
 def key_text(keys: pa.Table) -> pa.Array:
     """Return keys as people read them: ``ada``, or ``ada, 3`` for several columns."""
     texts = [_text(column.combine_chunks()) for column in keys.columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http.server import ThreadingHTTPServer
 from typing import Any
 
@@ -15,6 +16,7 @@ from unskew.planners.report import Report
 from unskew.routing.moves import Move
 from unskew.routing.table import RoutingTable
 from unskew.spark.figures import BatchFigures
+from unskew.spark.memory import memory_budgets
 from unskew.spark.progress import QueryListener, with_figures
 from unskew.spark.prometheus import prometheus_text, serve
 from unskew.spark.runtime import Runtime
@@ -47,6 +49,14 @@ class BalancedQuery:
             )
         self._runtime.resize(channels)
 
+    def limit_memory(self, memory_bytes: int | Sequence[int] | None) -> None:
+        """Change how much of its state each channel may hold, from the batch after the running one on.
+
+        One number for all, one for each of `max_channels`, or None for no limit. The next start goes by what
+        ``balance`` says again.
+        """
+        self._runtime.limit_memory(memory_budgets(memory_bytes, self.max_channels))
+
     @property
     def routing_table(self) -> RoutingTable:
         """The table of the batch that runs next."""
@@ -54,13 +64,19 @@ class BalancedQuery:
 
     @property
     def loads(self) -> pa.Table:
-        """The last batch, one row per channel: rows, seconds in the operator, keys and bytes held."""
+        """The last batch, one row per channel: rows, seconds in the operator, keys and bytes held, what is spilled.
+
+        A slot counts as spilled as far as the channel's `memory_bytes` have no room for it.
+        """
         reports = self._runtime.reports
         channels = sorted(reports)
-        columns = {
+        columns: dict[str, Any] = {
             name: [getattr(reports[c], name) for c in channels]
-            for name in ("rows", "late_rows", "seconds", "state_rows", "state_bytes")
+            for name in ("rows", "late_rows", "seconds", "state_rows", "state_bytes", "spilled_bytes")
         }
+        owned = np.bincount(self.routing_table.slots, minlength=self.max_channels)
+        spilled = np.array([len(reports[c].spilled_slots) for c in channels], np.int64)
+        columns |= {"resident_slots": np.maximum(owned[channels] - spilled, 0), "spilled_slots": spilled}
         return pa.table({"channel": np.array(channels, np.int32), **columns})
 
     @property

@@ -22,6 +22,8 @@ _PLAIN = (
     "state_bytes",
     "watermark_ms",
     "worker_rows",
+    "spilled_bytes",
+    "spilled_slots",
 )
 
 
@@ -49,6 +51,8 @@ class ChannelReport:
         The watermark that the batch had; None without event time.
     worker_rows
         Under a splitting scheme, the rows that each worker has turned into partial states for this channel.
+    spilled_bytes, spilled_slots
+        State that the channel's memory has no room for, and the slots that make it up.
     """
 
     channel: int
@@ -62,6 +66,8 @@ class ChannelReport:
     state_bytes: int = 0
     watermark_ms: int | None = None
     worker_rows: tuple[int, ...] = ()
+    spilled_bytes: int = 0
+    spilled_slots: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return the report as one blob."""
@@ -108,7 +114,7 @@ class ChannelReport:
             keys=keys["key"].combine_chunks() if "key" in keys.column_names else None,
         )
         plain = {name: header[name] for name in _PLAIN} | {
-            name: tuple(header[name]) for name in ("installed", "worker_rows")
+            name: tuple(header[name]) for name in ("installed", "worker_rows", "spilled_slots")
         }
         extracted = {int(name[3:]): unpack(blob) for name, blob in sections.items() if name.startswith("to ")}
         return cls(statistics=statistics, extracted=extracted, **plain)

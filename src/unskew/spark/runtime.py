@@ -48,6 +48,7 @@ class Runtime:
         operator: Operator,
         first: Decision,
         scaling: Scaling | None = None,
+        memory_bytes: tuple[int, ...] = (),
     ) -> None:
         self._spark, self._name, self._log, self._controller = spark, name, log, controller
         self._sink, self._output_schema, self._operator, self._scaling = sink, output_schema, operator, scaling
@@ -59,6 +60,7 @@ class Runtime:
         self._figures: deque[BatchFigures] = deque(maxlen=HISTORY)
         self.totals = Totals()
         self._channels: int | None = None
+        self._memory_bytes = memory_bytes
         self.decision = first
 
     def announce(self, decision: Decision) -> None:
@@ -76,6 +78,11 @@ class Runtime:
         with self._lock:
             self._channels = channels
 
+    def limit_memory(self, memory_bytes: tuple[int, ...]) -> None:
+        """Let channels hold that much of their state from the next batch on."""
+        with self._lock:
+            self._memory_bytes = memory_bytes
+
     def on_batch(self, output: DataFrame, batch_id: int) -> None:
         """Take in a batch's output; called by Spark."""
         started = time.monotonic()
@@ -92,13 +99,14 @@ class Runtime:
             )
         self._scale(last, time.monotonic() - started)
         with self._lock:
-            channels = self._channels
+            channels, memory_bytes = self._channels, self._memory_bytes
         decision, plan = self._controller.next_decision(
             last,
             reports,
             lambda channel, state: self._log.write_moved(batch_id + 1, channel, state),
             now_ms=int(time.time() * 1000),
             channels=channels,
+            memory_bytes=memory_bytes,
         )
         self._log.write_decision(decision)
         self._log.forget_before(batch_id)

@@ -43,6 +43,8 @@ class Stage:
         What the operator's rows mean: ``"update"``, or ``"append"`` where none replaces an earlier one.
     initial_state
         What per-key functions know before the first batch; see `unskew.spark.per_key.initial_state`.
+    memory_bytes
+        State that each channel may hold in its local copy; none: as much as there is room for.
     """
 
     events: DataFrame
@@ -58,6 +60,7 @@ class Stage:
     shuffled: bool
     output_mode: str = "update"
     initial_state: DataFrame | None = None
+    memory_bytes: tuple[int, ...] = ()
 
     def identity(self) -> dict[str, Any]:
         """Return what must not change between two starts from one checkpoint."""

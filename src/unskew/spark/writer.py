@@ -109,7 +109,16 @@ class BalancedWriter:
         sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), name, self._name)
         first = self._first_decision(log)
         runtime = Runtime(
-            spark, name, log, stage.controller, sink, stage.output_schema, stage.operator, first, self._scaling()
+            spark,
+            name,
+            log,
+            stage.controller,
+            sink,
+            stage.output_schema,
+            stage.operator,
+            first,
+            self._scaling(),
+            stage.memory_bytes,
         )
         labels = channel_labels(stage.max_channels)
         settings = ChannelSettings(
@@ -179,7 +188,12 @@ class BalancedWriter:
             first = log.read_decision(0)
             if first is None:
                 table = RoutingTable.initial(self._stage.channels, self._stage.slots)
-                first = Decision(0, table, install=self._initial_state(log, table))
+                first = Decision(
+                    0,
+                    table,
+                    install=self._initial_state(log, table),
+                    memory_bytes=self._stage.memory_bytes,
+                )
                 log.write_decision(first)
             return first
         needed = planned if planned > committed else planned + 1
