@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from unskew.experiments.claims import load_claims
@@ -16,14 +17,18 @@ from unskew.experiments.smalops.trial import PERCENTILES, fullest_share, topic_o
 from unskew.simulation.queueing import simulate_queues
 
 CLAIMS = {"f7a", "f7b", "f7c", "f8a", "f8b", "f9-fall", "f9-flat", "f10", "hk-keys", "hk-hot", "hk-tracked", "constant"}
-SMALL = Trial(figure="7", partitions=4, key_count=2_000, seconds=30.0, service_us=2_000.0, utilisation=0.02)
+SMALL = Trial(figure="7", partitions=4, key_count=2_000, run_seconds=30.0, service_us=2_000.0, utilisation=0.02)
 
 
 def test_the_quick_grid_is_smaller_and_has_no_trial_twice() -> None:
     quick, full = trials(quick=True), trials(quick=False)
     assert len(set(quick)) == len(quick) and len(set(full)) == len(full)
-    assert 2 * sum(t.seconds for t in quick) < sum(t.seconds for t in full)
+    assert 2 * sum(t.run_seconds for t in quick) < sum(t.run_seconds for t in full)
     assert {t.figure for t in quick} == {t.figure for t in full} == set(FIGURES)
+
+
+def test_no_parameter_is_called_like_a_column_of_the_results() -> None:
+    assert not {"seconds", "measures"} & set(Trial.__dataclass_fields__)
 
 
 def test_what_arrives_does_not_depend_on_the_time_a_message_takes() -> None:
@@ -34,7 +39,7 @@ def test_what_arrives_does_not_depend_on_the_time_a_message_takes() -> None:
 
 
 def test_at_the_brink_kafka_s_fullest_consumer_is_nearly_busy_all_the_time() -> None:
-    topic = topic_of(replace(SMALL, utilisation=0.0, service_us=50.0, seconds=5.0, seed=3))
+    topic = topic_of(replace(SMALL, utilisation=0.0, service_us=50.0, run_seconds=5.0, seed=3))
     run = simulate_queues(topic, "kafka")
     busy = run.messages.max() * topic.message_seconds / topic.seconds
     assert busy == pytest.approx(BRINK, abs=0.02)
@@ -84,3 +89,6 @@ def test_every_claim_of_the_specification_has_a_verdict(spark, tmp_path: Path) -
     assert load_claims(tmp_path / "claims.json") == claims
     assert json.loads((tmp_path / "claims.json").read_text())
     assert len(list(tmp_path.glob("*.png"))) == 4
+    results = pq.read_table(tmp_path / "results.parquet")
+    assert results.num_rows == len(trials(quick=True))
+    assert len(set(results.column_names)) == len(results.column_names)

@@ -45,7 +45,7 @@ class Trial:
         When state may move.
     gateways
         Gateways that share the keys, where hot keys are counted.
-    key_count, seconds, seed
+    key_count, run_seconds, seed
         Of the topic.
     """
 
@@ -62,7 +62,7 @@ class Trial:
     rule: str = "none"
     gateways: int = 1
     key_count: int = 1_000_000
-    seconds: float = 40.0
+    run_seconds: float = 40.0
     seed: int = 0
 
 
@@ -130,7 +130,7 @@ def trials_of(figure: str, grid: Grid) -> Iterator[Trial]:
                         yield _trial(grid, figure, who, partitions=partitions, service_us=service)
         case "7-long":
             for who in CONTENDERS[:2]:
-                yield replace(_trial(grid, figure, who, partitions=few[0]), seconds=grid.long_seconds)
+                yield replace(_trial(grid, figure, who, partitions=few[0]), run_seconds=grid.long_seconds)
         case "7-brink":
             for service in (20.0, LONGEST):
                 for who in CONTENDERS[:2]:
@@ -147,7 +147,7 @@ def trials_of(figure: str, grid: Grid) -> Iterator[Trial]:
             for shift, service in product(grid.shifts, (20.0, LONGEST)):
                 for who in CONTENDERS[:2]:
                     dynamic = _trial(grid, figure, who, partitions=few[0], service_us=service, shift=shift)
-                    yield replace(dynamic, shift_seconds=grid.shift_seconds, seconds=grid.dynamic_seconds)
+                    yield replace(dynamic, shift_seconds=grid.shift_seconds, run_seconds=grid.dynamic_seconds)
         case "rule":
             for rule in ("none", "printed", "backlog"):
                 yield _trial(grid, figure, partitions=few[0], rule=rule)
@@ -157,4 +157,4 @@ def trials_of(figure: str, grid: Grid) -> Iterator[Trial]:
 
 
 def _trial(grid: Grid, figure: str, contender: str = "smalops", **where: object) -> Trial:
-    return Trial(figure=figure, contender=contender, seconds=grid.seconds, **where)  # type: ignore[arg-type]
+    return Trial(figure=figure, contender=contender, run_seconds=grid.seconds, **where)  # type: ignore[arg-type]

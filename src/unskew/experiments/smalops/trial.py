@@ -63,7 +63,7 @@ def topic_of(trial: Trial) -> Topic:
         partitions=trial.partitions,
         message_seconds=1e-6 * trial.service_us,
         utilisation=at_longest * trial.service_us / LONGEST,
-        seconds=trial.seconds,
+        seconds=trial.run_seconds,
         key_count=trial.key_count,
         shift=trial.shift,
         shift_seconds=trial.shift_seconds,

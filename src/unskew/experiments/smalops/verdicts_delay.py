@@ -83,7 +83,7 @@ def figure_7(r: Results) -> list[Claim]:
             "7",
             "SMALOPS' distribution keeps its shape from 20 to 50 us",
             expected="in the last window, delays in message times grow by at most 3 times up to P90",
-            measured="; ".join(f"{n} partitions: {g:.2g} times, Kafka's {k:,.2g}" for n, (g, k) in shape.items()),
+            measured="; ".join(f"{n} partitions: {g:.1f} times, Kafka's {k:,.0f}" for n, (g, k) in shape.items()),
             holds=all(g <= 3 for g, _ in shape.values()),
             otherwise="consumers that are busy for 0.85 of the time have longer queues than those busy for 0.34, "
             "however evenly keys are spread; Kafka's grow far more",
