@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from unskew.errors import ArgumentError, CheckpointError, ColumnError
@@ -15,12 +16,13 @@ KEYS = 7
 
 
 class Turn(Planner):
-    """Sends every key it sees one partition on."""
+    """Sends every other key one partition on: in a partition, rows with routes and without follow each other."""
 
     tolerance = 0.0
 
     def assign(self, problem, memory):
-        return Assignment(((problem.current + 1) % problem.channels).astype("int32"), memory=memory)
+        on = np.where(problem.hashes % 5 < 3, problem.current + 1, problem.current)
+        return Assignment((on % problem.channels).astype("int32"), memory=memory)
 
 
 class Fails(Exception):
@@ -96,7 +98,8 @@ def test_keys_move_and_a_batch_written_twice_is_read_once(broker, new_topic, eve
     for records in seen.values():
         numbers = [record.sequence for record in records]
         assert numbers == sorted(set(numbers))
-        assert len({record.partition for record in records}) > 1, "it moved"
+    moved = [key for key, records in seen.items() if len({record.partition for record in records}) > 1]
+    assert 0 < len(moved) < KEYS
 
 
 def test_without_routes_a_key_goes_where_kafka_sends_it(broker, new_topic, spark, events):

@@ -66,8 +66,9 @@ class ControlTopic:
             "auto.offset.reset": "earliest",
         }
         self._consumer: Any = confluent_kafka.Consumer(self._reading)
+        # some settings are a consumer's, about which producers complain
         self._producer: Any = confluent_kafka.Producer(
-            {**client, "enable.idempotence": True, "linger.ms": 1, "compression.type": "lz4"}
+            {"log_level": 3, **client, "enable.idempotence": True, "linger.ms": 1, "compression.type": "lz4"}
         )
         self._positions: dict[int, int] = {}
         self._failed: list[Any] = []
@@ -180,7 +181,7 @@ def ensure_topic(name: str, like: str, settings: Mapping[str, Any]) -> int:
     from confluent_kafka import KafkaError, KafkaException  # noqa: PLC0415 (optional)
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # noqa: PLC0415
 
-    admin = AdminClient(dict(settings))
+    admin = AdminClient({"log_level": 3, **settings})
     known = admin.list_topics(timeout=WAIT_SECONDS).topics
     if like not in known:
         raise SessionError("there is no such topic", where=like, hint="start the gateway first, or create it")

@@ -283,15 +283,16 @@ class Gateway:
             sql.col("route").isNull(), sql.col("key") if self._text_key else sql.decode("key", "ISO-8859-1")
         )
         tracked = 2 * len(decision.routes) + 64  # never full, so that the counts are exact
-        routed = routed.observe(
+        # A column of its own: inside a condition it would count only the rows that meet it.
+        row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK))
+        routed = routed.withColumn("row", row).observe(
             "seen",
             sql.count(sql.lit(1)).alias("rows"),
             _top(cold, KEYS_LISTED, _KEYS_TRACKED).alias("others"),
             (_top(sql.col("route"), tracked, tracked) if decision.routes else sql.max(sql.lit(None))).alias("routed"),
         )
-        row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK)).cast("string")
         # The block as text: a number would be compiled into the query, and every batch compiled anew.
-        padded = sql.concat(sql.lit(str(block)), sql.lpad(row, SEQUENCE_DIGITS, "0"))
+        padded = sql.concat(sql.lit(str(block)), sql.lpad(sql.col("row").cast("string"), SEQUENCE_DIGITS, "0"))
         number = _header(SEQUENCE, padded.cast("binary"))
         lane = [_header(LANE, name.cast("binary")) for name in self._lane()]
         moved = sql.array(_header(SET_ID, sql.col("route_set")), _header(FLAG, sql.lit(b"0")), number, *lane)
