@@ -103,6 +103,27 @@ def test_every_batch_is_sparks(spark: Any, tmp_path: Path, kind: str, mode: str)
         assert sum(figures.late_rows for figures in query.figures) == dropped(native_query)
 
 
+@pytest.mark.slow
+def test_a_query_that_is_stopped_goes_on_with_its_windows_and_watermark(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    write_batches(tmp_path / "all", 4, rows=150)
+    (tmp_path / "data").mkdir()
+    files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
+    events = files.withWatermark("ts", "40 seconds")
+    spread = F.var_pop("amount").alias("spread")
+    native = events.groupBy("user", F.window("ts", "20 seconds")).agg(F.count("*").alias("n"), spread)
+    windows = unskew.balance(events, "user", channels=2, tolerance=0.01, min_gain=0.0).window("20 seconds")
+    ours = windows.aggregate(n="count", spread="var_pop(amount)")
+    paths = sorted((tmp_path / "all").iterdir())
+    for part in (paths[:2], paths[2:]):
+        for path in part:
+            path.rename(tmp_path / "data" / path.name)
+        expected, _ = run(native, "append", tmp_path / "native")
+        got, _ = run(ours, "append", tmp_path / "ours")
+        assert got == expected != {}
+
+
 def test_the_stream_must_have_what_windows_need(spark: Any, tmp_path: Path) -> None:
     write_batches(tmp_path / "data", 1, rows=3)
     events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "data"))
