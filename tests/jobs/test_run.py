@@ -18,7 +18,7 @@ from unskew.jobs import Job
 from unskew.jobs.dry_run import preview
 from unskew.jobs.query import start
 from unskew.jobs.run import run
-from unskew.jobs.view import NoView, line, picture
+from unskew.jobs.view import LiveView, NoView, line, picture
 from unskew.workloads.flights import flights_file
 
 pytestmark = pytest.mark.spark
@@ -155,7 +155,9 @@ def test_what_is_shown(spark, flights, tmp_path) -> None:
 
     job = Job(source=f"parquet:{flights}", key="carrier", aggregate="count", sink=f"csv:{tmp_path / 'o'}", channels=2)
     outcome = run(job, NoView())
-    console = Console(width=100, record=True, file=io.StringIO())
+    console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
+    with LiveView(console, job) as view:
+        view.show(outcome.batches, None)
     console.print(picture(job, outcome.batches))
     shown = console.export_text()
     assert "15,000 rows" in shown
