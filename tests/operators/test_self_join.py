@@ -19,6 +19,7 @@ from unskew.testing import check_operator, disturbed, run
 
 START = datetime(2024, 1, 1)
 SCHEMA = pa.schema({"stock": pa.string(), "at": pa.timestamp("us"), "id": pa.int64()})
+CELLS = pa.schema([*SCHEMA, ("cell", pa.int64()), ("leads", pa.bool_()), ("follows", pa.bool_())])
 OTHER_WATERMARK = SCHEMA.with_metadata({b"unskew.event_time": b"id"})
 WITHIN, DELAY = 7, 5
 
@@ -142,6 +143,26 @@ def test_a_condition_keeps_some_pairs_and_the_columns_asked_for_are_shown() -> N
     assert pairs_of([output]) == [{(1, 2), (1, 3), (2, 3)}]
 
 
+def test_a_hot_key_in_cells_gives_the_same_pairs() -> None:
+    """Rows of a salt lead in a row of cells and follow in a column of cells; each pair meets in one cell."""
+    batches, salts = stream(5, 1.5, batches=4), 3
+    cells = []
+    for batch in batches:
+        rows = [
+            {**row, "cell": cell, "leads": cell // salts == salt, "follows": cell % salts == salt}
+            for row in batch.to_pylist()
+            for salt in [row["id"] % salts]
+            for cell in range(salts**2)
+            if salt in (cell // salts, cell % salts)
+        ]
+        cells.append(pa.Table.from_pylist(rows, CELLS))
+    whole, cut = SelfJoin("at", "7 seconds"), SelfJoin("at", "7 seconds", sides=["leads", "follows"])
+    expected = run(whole, batches, key="stock", watermark=("at", "5 seconds"))
+    got = run(cut, cells, key=["stock", "cell"], watermark=("at", "5 seconds"))
+    assert got.outputs[0].column_names == ["stock", "cell", "left_at", "left_id", "right_at", "right_id"]
+    assert pairs_of(got.outputs) == pairs_of(expected.outputs)
+
+
 def test_work_is_shared_out_by_pairs() -> None:
     from unskew.hashing import hash_keys
     from unskew.operators import Clock, KeyedState, MemoryStore
@@ -161,6 +182,12 @@ def test_work_is_shared_out_by_pairs() -> None:
     [
         (lambda: SelfJoin("at", "soon"), ArgumentError, "not a duration"),
         (lambda: SelfJoin("at", "-1 second"), ArgumentError, "may not lie before"),
+        (lambda: SelfJoin("at", "1 second", sides=["id"]), ArgumentError, "two sides"),
+        (
+            lambda: run(SelfJoin("at", "1 second", sides=["id", "id"]), [table([])], key="stock"),
+            ColumnError,
+            "truth value",
+        ),
         (lambda: SelfJoin("at", "1 second", where="left_id < right_id"), ArgumentError, "an Arrow expression"),
         (lambda: SelfJoin("at", "1 second", pair_seconds=-1), ArgumentError, "less than no time"),
         (lambda: run(SelfJoin("when", "1 second"), [table([])], key="stock"), ColumnError, "no column"),

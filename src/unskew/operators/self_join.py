@@ -58,6 +58,9 @@ class SelfJoin(Operator):
     where
         Which pairs to keep, an Arrow expression on the output's columns: the key columns by their names, others as
         ``left_<name>`` and ``right_<name>``.
+    sides
+        Two boolean columns that say of each row whether it may be the left one of a pair, and the right one; by default
+        it may be both. With them a key that is too hot for one channel can be cut into cells, see the gallery.
     pair_seconds
         How long each pair takes besides; imitates costly work on pairs in measurements.
 
@@ -87,10 +90,14 @@ class SelfJoin(Operator):
         *,
         columns: Sequence[str] | None = None,
         where: pc.Expression | None = None,
+        sides: Sequence[str] | None = None,
         pair_seconds: float = 0.0,
     ) -> None:
         self.time, self.within, self.where, self.pair_seconds = time, within, where, pair_seconds
         self.columns = None if columns is None else tuple(columns)
+        self.sides = () if sides is None else tuple(sides)
+        if len(self.sides) not in (0, 2):
+            raise ArgumentError("a pair has two sides", got=self.sides, hint="name a column for each")
         self._within_us = microseconds(within)
         if self._within_us < 0:
             raise ArgumentError("the right row may not lie before the left one", got=within)
@@ -105,6 +112,7 @@ class SelfJoin(Operator):
         shown = [repr(self.time), repr(self.within)]
         shown += [] if self.columns is None else [f"columns={self.columns}"]
         shown += [] if self.where is None else [f"where={self.where}"]
+        shown += [f"sides={self.sides}"] if self.sides else []
         return f"SelfJoin({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
@@ -129,6 +137,10 @@ class SelfJoin(Operator):
             raise ArgumentError(f"the watermark is on {self.event_time!r}", got=self.time, hint="join by that column")
         for name in self._shown:
             require_column(self.input_schema, name)
+        for name in self.sides:
+            kind = require_column(self.input_schema, name).type
+            if not types.is_boolean(kind):
+                raise ColumnError("a side is a truth value", where=f"column {name!r}", got=str(kind))
         if self.where is not None:
             try:
                 self.output_schema.empty_table().filter(self.where)
@@ -139,7 +151,7 @@ class SelfJoin(Operator):
     @property
     def value_schema(self) -> pa.Schema:
         """The rows of a key that may still find partners, by time; and when none of them can any more."""
-        kept = list_schema(self.input_schema, list(dict.fromkeys([self.time, *self._shown])))
+        kept = list_schema(self.input_schema, [self.time, *self.sides, *self._shown])
         return kept.append(pa.field(UNTIL_MS, pa.int64()))
 
     @property
@@ -160,10 +172,11 @@ class SelfJoin(Operator):
         self.late_rows = int((late & valid_rows(times)).sum())
         histories = self._histories(state, groups, rows, usable & ~late)
         histories, at = sorted_by_time(histories, in_microseconds(histories.rows.column(self.time)).to_numpy())
-        left, right, pairs = _pairs(at, histories, self._within_us)
+        left, right = self._pairs(at, histories)
         output = self._output(groups, histories, left, right)
         self._keep(state, groups, histories, at, clock)
         time.sleep(self.pair_seconds * len(left))
+        pairs = np.bincount(histories.group_of_row[left], minlength=len(groups))
         work = np.diff(histories.starts) + pairs + 1.0
         self.seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())
         return output
@@ -176,7 +189,7 @@ class SelfJoin(Operator):
 
     @property
     def _shown(self) -> tuple[str, ...]:
-        others = tuple(name for name in self.input_schema.names if name not in self.key)
+        others = tuple(name for name in self.input_schema.names if name not in (*self.key, *self.sides))
         return others if self.columns is None else self.columns
 
     def _histories(self, state: KeyedState, groups: Groups, rows: pa.Table, usable: Mask) -> Histories:
@@ -186,6 +199,16 @@ class SelfJoin(Operator):
             order = order[usable[order]]
             starts = np.concatenate(([0], np.cumsum(np.bincount(groups.group_of_row[usable], minlength=len(groups)))))
         return extended(held.drop_columns([UNTIL_MS]), rows, order, starts)
+
+    def _pairs(self, at: Numbers, histories: Histories) -> tuple[Numbers, Numbers]:
+        """Return left and right row of each pair that has a new row in it."""
+        is_new, nothing = histories.new_row != HELD, np.empty(0, np.int64)
+        leads, follows = (_is_true(histories.rows, name) for name in self.sides or (None, None))
+        given = at, is_new, leads, histories.starts, self._within_us
+        pairs = _kernel_pairs(*given, nothing, nothing)
+        left, right = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
+        _kernel_pairs(*given, left, right)
+        return (left[follows[right]], right[follows[right]]) if self.sides else (left, right)
 
     def _output(self, groups: Groups, histories: Histories, left: Numbers, right: Numbers) -> pa.Table:
         shown = histories.rows.select(list(self._shown))
@@ -209,19 +232,18 @@ class SelfJoin(Operator):
         state.remove(groups, where=~left_over)
 
 
-def _pairs(at: Numbers, histories: Histories, within_us: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Return left and right row of each pair with a new row in it, and how many pairs each group has."""
-    is_new, nothing = histories.new_row != HELD, np.empty(0, np.int64)
-    pairs = _kernel_pairs(at, is_new, histories.starts, within_us, nothing, nothing)
-    left, right = np.empty(pairs.sum(), np.int64), np.empty(pairs.sum(), np.int64)
-    _kernel_pairs(at, is_new, histories.starts, within_us, left, right)
-    return left, right, pairs
+def _is_true(rows: pa.Table, name: str | None) -> Mask:
+    if name is None:
+        return np.ones(rows.num_rows, np.bool_)
+    return np.array(pc.fill_null(rows.column(name), False))
 
 
 @njit(cache=True)
-def _kernel_pairs(at: Numbers, is_new: Mask, starts: Numbers, within_us: int, left: Numbers, right: Numbers) -> Numbers:
-    """Count each group's pairs, and fill them in unless `left` and `right` are empty. O(rows + pairs)."""
-    pairs, fill, place = np.zeros(len(starts) - 1, np.int64), len(left) > 0, 0
+def _kernel_pairs(
+    at: Numbers, is_new: Mask, leads: Mask, starts: Numbers, within_us: int, left: Numbers, right: Numbers
+) -> int:
+    """Count the pairs whose left row leads, and fill them in unless `left` and `right` are empty. O(rows + pairs)."""
+    fill, pairs = len(left) > 0, 0
     new_rows = np.flatnonzero(is_new)
     first_new = last_new = 0
     for group in range(len(starts) - 1):
@@ -236,11 +258,12 @@ def _kernel_pairs(at: Numbers, is_new: Mask, starts: Numbers, within_us: int, le
                 first_new += 1
             while last_new < len(new_rows) and new_rows[last_new] < last:
                 last_new += 1
+            if not leads[row]:
+                continue
             found = last - first if is_new[row] else last_new - first_new
-            pairs[group] += found
             if fill:
                 for i in range(found):
-                    left[place] = row
-                    right[place] = first + i if is_new[row] else new_rows[first_new + i]
-                    place += 1
+                    left[pairs + i] = row
+                    right[pairs + i] = first + i if is_new[row] else new_rows[first_new + i]
+            pairs += found
     return pairs
