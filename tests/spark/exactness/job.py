@@ -117,7 +117,7 @@ def main() -> None:
         events = events.repartition(3)
     planner = RandomMoves(seed=given.seed) if given.planner == "random" else given.planner
     gain = -np.inf if given.planner == "random" else 0.0
-    channels = 2 if given.resize else 4
+    channels = 2 if given.resize and not given.split else 4
     balanced = unskew.balance(
         events,
         "key",
