@@ -51,7 +51,7 @@ def run(stage: Any, checkpoint: Path) -> tuple[list[pa.Table], Any]:
     return [batches[batch] for batch in sorted(batches)], query
 
 
-def balanced(events: Any, key: str) -> Any:
+def balanced(events: Any, key: str | list[str]) -> Any:
     return unskew.balance(events, key, channels=3, tolerance=0.01, min_gain=0.0)
 
 
@@ -142,6 +142,27 @@ def test_self_join_equals_sparks_own_streaming_join(spark: Any, tmp_path: Path) 
     ours = [tuple(row.values()) for row in pa.concat_tables(outputs).to_pylist()]
     assert as_text(ours) == as_text([tuple(row.values()) for row in pa.concat_tables(theirs).to_pylist()])
     assert len(ours) > 100
+
+
+@pytest.mark.slow
+def test_a_hot_key_in_cells_gives_the_pairs_of_sparks_join(spark: Any, tmp_path: Path) -> None:
+    """The recipe of the gallery."""
+    folder = write_batches(tmp_path / "data", trades(np.random.default_rng(7), batches=3, rows=200))
+    salts, hot = 3, "stock in (1, 2)"
+    cells = f"filter(sequence(0L, {salts**2 - 1}L), c -> salt in (c div {salts}, c % {salts}))"
+    rows = (
+        stream(spark, folder)
+        .selectExpr("*", f"if({hot}, pmod(xxhash64(id), {salts}), 0L) as salt")
+        .selectExpr("*", f"explode(if({hot}, {cells}, array(0L))) as cell")
+        .selectExpr("*", f"cell div {salts} = salt as leads", f"cell % {salts} = salt as follows")
+    )
+    operator = SelfJoin("at", "20 seconds", columns=["id"], sides=["leads", "follows"])
+    outputs, _ = run(balanced(rows, ["stock", "cell"]).apply(operator), tmp_path / "checkpoint")
+    spark.read.parquet(folder).createOrReplaceTempView("trades")
+    pairs = PAIRS.removesuffix(" and l.id < r.id")
+    true = spark.sql(f"select l.stock, l.id, r.id from trades l join trades r on {pairs}").collect()
+    got = [(row["stock"], row["left_id"], row["right_id"]) for row in pa.concat_tables(outputs).to_pylist()]
+    assert as_text(got) == as_text([tuple(row) for row in true])
 
 
 @pytest.mark.slow
