@@ -172,8 +172,11 @@ class WindowAggregate(Windowed, Mergeable):
 
     def _windows_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
         """Return the windows that each time lies in: the number of the time, and the start of the window."""
+        count = -(-self._size // self._slide)
         last = (times - self._offset) // self._slide * self._slide + self._offset
-        starts = last[:, None] - self._slide * np.arange(-(-self._size // self._slide))
+        starts = last[:, None] - self._slide * np.arange(count - 1, -1, -1)
+        if self._size % self._slide == 0:
+            return np.repeat(np.arange(len(times)), count), starts.ravel()
         number, which = np.nonzero(starts + self._size > times[:, None])
         return number, starts[number, which]
 
