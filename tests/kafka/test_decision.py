@@ -49,7 +49,7 @@ def test_numbers_never_go_back():
     numbers = [marker.mark.sequence for marker in d.markers]
     assert numbers == sorted(numbers) and numbers[-1] < d.first_row_sequence
     after = d.following(1).with_moves({b"k": away(b"k", by=2)})
-    assert after.markers[0].mark.sequence >= d.first_row_sequence + 10**9
+    assert after.markers[0].mark.sequence > d.first_row_sequence + 8 * 10**8
     lost = after.following(2, restarted_at_ms=NOW + 1000)
     assert lost.first_row_sequence > after.first_row_sequence and lost.generation == d.generation + 1
     later = GatewayDecision.cold(4, now_ms=NOW + 3_600_000)

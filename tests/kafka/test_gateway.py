@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.errors import ArgumentError, CheckpointError, ColumnError
+from unskew.errors import ArgumentError, CheckpointError, ColumnError, SessionError
 from unskew.kafka.consumer import OrderedConsumer
 from unskew.kafka.decision import GatewayDecision, home_of
 from unskew.planners import Assignment, Planner
@@ -160,6 +160,30 @@ def test_a_keyed_source_needs_no_shuffle(broker, new_topic, events, tmp_path):
     one.start(str(tmp_path / "checkpoint"), trigger={"availableNow": True}).awaitTermination(120)
     seen, _ = read(broker, topic, 160)
     assert values(seen) == EXPECTED
+
+
+@pytest.mark.slow
+def test_a_new_checkpoint_waits_until_everything_is_read(broker, new_topic, spark, events, tmp_path, monkeypatch):
+    from confluent_kafka import Consumer, Producer, TopicPartition
+
+    from unskew.kafka import gateway, spark_gateway
+
+    topic = new_topic(2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(10):
+        producer.produce(topic, b"old", b"key%d" % number)
+    producer.flush()
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "late"})
+    places = [TopicPartition(topic, partition) for partition in range(2)]
+    ends = [consumer.get_watermark_offsets(place, timeout=30)[1] for place in places]
+    consumer.commit(offsets=[TopicPartition(topic, p, end) for p, end in enumerate(ends)][:1], asynchronous=False)
+    monkeypatch.setattr(spark_gateway, "WAIT_SECONDS", 0.0)
+    one = gateway(events, key="user", topic=topic, options=settings(broker), wait_for="late")
+    with pytest.raises(SessionError, match="'late' has not read everything"):
+        one.open(spark, str(tmp_path / "checkpoint"))
+    consumer.commit(offsets=[TopicPartition(topic, p, end) for p, end in enumerate(ends)], asynchronous=False)
+    one.open(spark, str(tmp_path / "checkpoint"))
+    consumer.close()
 
 
 def test_wrong_use_is_refused(broker, new_topic, events, tmp_path):

@@ -12,9 +12,6 @@ from unskew.cli.output import Json, console, errors, print_json
 from unskew.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from unskew.kafka.broker import Broker
     from unskew.kafka.spark_gateway import Gateway
 
@@ -166,14 +163,14 @@ def gateway(
     _follow(running, query, batches, json_output)
 
 
-def _events(spark: SparkSession, **given: Any) -> DataFrame:
+def _events(spark: Any, **given: Any) -> Any:
     from unskew.jobs.job import Job
     from unskew.jobs.sources import stream_of
 
     return stream_of(spark, Job(aggregate="count", follow=True, **given))
 
 
-def _follow(running: Gateway, query: StreamingQuery, batches: int | None, json_output: bool) -> None:
+def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool) -> None:
     """Show what happens until the query ends, enough batches are written, or somebody presses Ctrl-C."""
     last = -1
     try:

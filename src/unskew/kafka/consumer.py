@@ -83,6 +83,7 @@ class OrderedConsumer:
         self.topic, self.group = topic, group
         self._extract, self._install, self._on_alarm = extract, install, on_alarm
         self._commit_seconds = commit_seconds
+        self._begin_at_the_end = settings.get("auto.offset.reset") in {"latest", "end", "largest"}
         self.machine = OrderMachine(spill, hold_seconds=hold_seconds, on_timeout=on_timeout)
         self.alarms: deque[Alarm] = deque(maxlen=1000)
         self.moves, self.move_seconds = 0, 0.0
@@ -166,11 +167,11 @@ class OrderedConsumer:
                 tuple((name, value or b"") for name, value in message.headers() or ()),
                 message.timestamp()[1],
             )
-            if record.partition in self.machine._partitions:
+            if self.machine.owns(record.partition):
                 self._todo.extend(self.machine.on_record(record, now))
 
     def _take(self, control: Control) -> None:
-        if control.key is not None and control.partition in self.machine._partitions:
+        if control.key is not None and self.machine.owns(control.partition):
             actions = self.machine.on_done(
                 control.partition, control.key, control.set_id, control.state, time.time(), control.offset
             )
@@ -244,14 +245,14 @@ class OrderedConsumer:
     def _first_offset(self, consumer: Any, place: Any) -> int:
         """Return where a group without a snapshot begins: where it had committed, else at the beginning or the end."""
         where = self._kafka.TopicPartition(self.topic, place.partition)
-        low, _ = consumer.get_watermark_offsets(where, timeout=30)
+        low, high = consumer.get_watermark_offsets(where, timeout=30)
         committed = consumer.committed([where], timeout=30)[0].offset
         if committed >= 0:
             return int(max(low, committed))
-        return int(low)
+        return int(high if self._begin_at_the_end else low)
 
     def _on_revoke(self, consumer: Any, partitions: list[Any]) -> None:
-        leaving = tuple(each.partition for each in partitions if each.partition in self.machine._partitions)
+        leaving = tuple(each.partition for each in partitions if self.machine.owns(each.partition))
         if not self._todo:
             self._store(leaving)
         self._drop(leaving)

@@ -20,9 +20,9 @@ from unskew.planners.memory import Memory
 from unskew.routing.table import RoutingTable
 
 GENERATIONS_SINCE_MS = 1_577_836_800_000  # 2020; a generation a second fits into 31 bits until 2088
-SEQUENCE_DIGITS = 9
 BLOCK_LENGTH = 1_000_000_000
-"""Sequence numbers of a batch: a block of 10 ** 9, of which each task uses as many as it has rows."""
+FIRST_IN_BLOCK = 100_000_000
+"""Sequence numbers of a batch: a block of 10 ** 9. A task's rows begin at 10 ** 8, so that all have nine digits."""
 BLOCK_MS = 100  # a block for each tenth of a second: the clock runs ahead of the blocks, and 63 bits last until 2049
 
 
@@ -116,7 +116,7 @@ class GatewayDecision:
     @property
     def first_row_sequence(self) -> int:
         """Sequence number of the first row; a task's i-th row has this number plus i."""
-        return (self.block + 1) * BLOCK_LENGTH
+        return (self.block + 1) * BLOCK_LENGTH + FIRST_IN_BLOCK
 
     @property
     def table(self) -> RoutingTable:

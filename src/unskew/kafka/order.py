@@ -228,6 +228,10 @@ class OrderMachine:
         """The partitions taken over, in order."""
         return tuple(sorted(self._partitions))
 
+    def owns(self, partition: int) -> bool:
+        """Tell whether a partition was taken over and not given up since."""
+        return partition in self._partitions
+
     @property
     def keys_on_hold(self) -> int:
         """Keys whose messages wait."""

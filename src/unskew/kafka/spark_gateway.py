@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError, ColumnError, SessionError
 from unskew.kafka.control import SETTINGS
-from unskew.kafka.decision import SEQUENCE_DIGITS, GatewayDecision, block_at
-from unskew.kafka.messages import FLAG, LANE, SEQUENCE, SET_ID
+from unskew.kafka.decision import FIRST_IN_BLOCK, GatewayDecision, block_at
+from unskew.kafka.messages import LANE, SEQUENCE, SET_ID
 from unskew.kafka.planning import Decider, Window
 from unskew.kafka.spark_kafka import Admin, client_settings, ensure_connector, murmur2, write_rows
 from unskew.planners import Planner, planner
@@ -28,6 +29,11 @@ Stamp = Literal["moved", "all"]
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 KEYS_LISTED = 1000
 """Keys whose messages are counted one by one in a batch, beside those that have routes: the heaviest."""
+
+ROWS_COUNTED_ALL, SAMPLED_ONE_IN = 100_000, 8
+"""In larger batches than that, one row in eight is counted for keys without a route."""
+
+WAIT_SECONDS = 600.0
 
 _KEYS_TRACKED = 10_000
 _ROW_MASK = (1 << 33) - 1  # of monotonically_increasing_id: the row within its task
@@ -42,14 +48,6 @@ _MARKERS = StructType(
         StructField("key", BinaryType()),
         StructField("partition", IntegerType()),
         StructField("headers", ArrayType(StructType().add("key", StringType()).add("value", BinaryType()))),
-    ]
-)
-_ROUTES = StructType(
-    [
-        StructField("route_key", BinaryType()),
-        StructField("route", IntegerType()),
-        StructField("route_partition", IntegerType()),
-        StructField("route_set", BinaryType()),
     ]
 )
 
@@ -95,6 +93,9 @@ class Gateway:
         Columns that say in which order a key's rows are, if it is not the order in which the source returns them.
     share
         ``(i, n)``: this is the i-th of n gateways, which share the keys among them; each counts and plans for its own.
+    wait_for
+        Groups of consumers to wait for before the first batch of a new checkpoint: they must have read everything. For
+        a topic on which an earlier gateway wrote whose checkpoint is lost.
     control_topic
         Where consumers talk to each other; ``<topic>.control`` by default. Created if it does not exist.
 
@@ -126,6 +127,7 @@ class Gateway:
         keyed_source: bool = False,
         order_by: tuple[str, ...] | str = (),
         share: tuple[int, int] = (0, 1),
+        wait_for: tuple[str, ...] | str = (),
         control_topic: str | None = None,
     ) -> None:
         self.settings = client_settings(options)
@@ -144,6 +146,7 @@ class Gateway:
                 raise ColumnError("there is no such column", got=name, hint=f"one of {', '.join(events.columns)}")
         self.events, self.key, self.value, self.topic = events, key, value, topic
         self.stamp, self.keyed_source, self.share = stamp, keyed_source, share
+        self.wait_for = (wait_for,) if isinstance(wait_for, str) else tuple(wait_for)
         self.control_topic = control_topic or f"{topic}.control"
         self.decider = Decider(_planner(planner), interval_seconds)
         self.lane = "" if share[1] == 1 else str(share[0])
@@ -153,6 +156,7 @@ class Gateway:
         self.repeatable = bool(self.order_by) or not has_shuffle(events)
         self._wanted_partitions = partitions
         self._has_decided = False
+        self._count_every = 1
         self._window = Window()
         self._routes: tuple[int, DataFrame] | None = None
 
@@ -173,6 +177,8 @@ class Gateway:
         self._log = ControlLog(spark, checkpoint)
         index, count = self.share
         self._log.identify({"topic": self.topic, "partitions": self.partitions, "gateway": [index, count]})
+        if self._log.last_batches()[0] < 0:
+            self._wait(spark)
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Decide for a batch and write it, markers first; for ``foreachBatch``."""
@@ -189,6 +195,17 @@ class Gateway:
         stamped = self._stamped(self._routed(rows, decision), decision, block)
         counted = write_rows(stamped.select("key", "value", "partition", "headers"), self.options, self.topic)
         return dict(counted["seen"])
+
+    def _wait(self, spark: SparkSession) -> None:
+        admin, end = Admin(spark, self.settings), time.monotonic() + WAIT_SECONDS
+        while behind := [group for group in self.wait_for if admin.lag(group, self.topic) > 0]:
+            if time.monotonic() > end:
+                raise SessionError(
+                    f"group {behind[0]!r} has not read everything within {WAIT_SECONDS:.0f} s",
+                    where=self.topic,
+                    hint="start its consumers, or the checkpoint that was in use before",
+                )
+            time.sleep(1)
 
     def _find_topic(self, spark: SparkSession) -> None:
         admin = Admin(spark, self.settings)
@@ -214,7 +231,9 @@ class Gateway:
         seen = self.write_batch(batch, decision)
         keys = list(decision.routes)
         routed = {keys[item]: count for item, count in _counts(seen["routed"])}
-        others = {_key_bytes(item, self._text_key): count for item, count in _counts(seen["others"])}
+        weight = self._count_every
+        others = {_key_bytes(item, self._text_key): weight * count for item, count in _counts(seen["others"])}
+        self._count_every = 1 if int(seen["rows"]) < ROWS_COUNTED_ALL else SAMPLED_ONE_IN
         self._window.add(int(seen["rows"]), routed | others)
         self.decision = decision.counted(routed)
         self.batches += 1
@@ -279,9 +298,10 @@ class Gateway:
         return routed.repartitionById(self.partitions, sql.col("partition")).sortWithinPartitions(*by)
 
     def _stamped(self, routed: DataFrame, decision: GatewayDecision, block: int) -> DataFrame:
-        cold = sql.when(
-            sql.col("route").isNull(), sql.col("key") if self._text_key else sql.decode("key", "ISO-8859-1")
-        )
+        counted = sql.col("route").isNull()
+        if self._count_every > 1:  # of the position's hash, so that a source with a rhythm does not deceive us
+            counted &= sql.pmod(sql.xxhash64("position"), sql.lit(self._count_every)) == 0
+        cold = sql.when(counted, sql.col("key") if self._text_key else sql.decode("key", "ISO-8859-1"))
         tracked = 2 * len(decision.routes) + 64  # never full, so that the counts are exact
         # A column of its own: inside a condition it would count only the rows that meet it.
         row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK))
@@ -292,10 +312,10 @@ class Gateway:
             (_top(sql.col("route"), tracked, tracked) if decision.routes else sql.max(sql.lit(None))).alias("routed"),
         )
         # The block as text: a number would be compiled into the query, and every batch compiled anew.
-        padded = sql.concat(sql.lit(str(block)), sql.lpad(sql.col("row").cast("string"), SEQUENCE_DIGITS, "0"))
+        padded = sql.concat(sql.lit(str(block)), (sql.col("row") + sql.lit(FIRST_IN_BLOCK)).cast("string"))
         number = _header(SEQUENCE, padded.cast("binary"))
         lane = [_header(LANE, name.cast("binary")) for name in self._lane()]
-        moved = sql.array(_header(SET_ID, sql.col("route_set")), _header(FLAG, sql.lit(b"0")), number, *lane)
+        moved = sql.array(_header(SET_ID, sql.col("route_set")), number, *lane)
         rest = sql.array(number, *lane) if self.stamp == "all" else sql.lit(None).cast(HEADERS_TYPE)
         ours = sql.when(sql.col("route").isNull(), rest).otherwise(moved).cast(HEADERS_TYPE)
         nothing = sql.array().cast(HEADERS_TYPE)
@@ -310,11 +330,15 @@ class Gateway:
 
     def _routes_of(self, spark: SparkSession, decision: GatewayDecision) -> DataFrame:
         if self._routes is None or self._routes[0] != decision.epoch:
-            rows = [
-                (key, at, route.partition, b"%d" % route.set_id)
-                for at, (key, route) in enumerate(decision.routes.items())
-            ]
-            self._routes = decision.epoch, spark.createDataFrame(rows, _ROUTES).coalesce(1)
+            routes = decision.routes.values()
+            columns = {
+                "route_key": pa.array(list(decision.routes), pa.binary()),
+                "route": pa.array(range(len(routes)), pa.int32()),
+                "route_partition": pa.array([route.partition for route in routes], pa.int32()),
+                "route_set": pa.array([b"%d" % route.set_id for route in routes], pa.binary()),
+            }
+            # small and without a schema to check: Spark keeps it in the plan and needs no job to broadcast it
+            self._routes = decision.epoch, spark.createDataFrame(pa.table(columns))
         return self._routes[1]
 
     def _value(self, rows: DataFrame) -> Column:

@@ -116,6 +116,26 @@ class Admin:
                 if "TopicExistsException" not in str(error.java_exception):
                     raise
 
+    def lag(self, group: str, topic: str) -> int:
+        """Return how many messages of a topic a group has not committed yet."""
+        jvm: Any = self.spark._jvm
+        kinds = [jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.Integer.TYPE]
+        place = _class(self.spark, "org.apache.kafka.common.TopicPartition").getConstructor(_array(self.spark, kinds))
+        spec = _class(self.spark, "org.apache.kafka.clients.admin.OffsetSpec")
+        latest = spec.getMethod("latest", _array(self.spark, [])).invoke(None, _array(self.spark, [], True))
+        asked = jvm.java.util.HashMap()
+        for partition in range(self.partitions(topic) or 0):
+            asked.put(place.newInstance(_array(self.spark, [topic, partition], True)), latest)
+        with _Client(self) as client:
+            ends = client.listOffsets(asked).all().get(ADMIN_SECONDS, self._seconds)
+            committed = client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()
+            known = committed.get(ADMIN_SECONDS, self._seconds)
+            total = 0
+            for each in asked:
+                offset = known.get(each)
+                total += int(ends.get(each).offset()) - (0 if offset is None else int(offset.offset()))
+            return total
+
     @property
     def _seconds(self) -> Any:
         jvm: Any = self.spark._jvm
