@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import unskew
@@ -24,6 +25,8 @@ CHANNELS = 8
 EXPONENT = 1.2
 FILES = 8
 PAYLOAD_BYTES = 500  # random: adaptive execution goes by bytes, and joins small partitions until one task is left
+
+READING = {"spark.sql.files.maxPartitionBytes": str(1 << 20)}
 
 Function = Callable[..., pd.DataFrame]
 
@@ -39,13 +42,18 @@ class BatchBenchmark(Benchmark):
 
     def run(self, quick: bool) -> list[Row]:
         """Measure; quickly, on fewer rows and keys."""
-        rows, keys, repeats = (16_000, 2_000, 2) if quick else (40_000, 10_000, 5)
+        rows, keys, repeats = (16_000, 1_000, 2) if quick else (40_000, 10_000, 5)
         wait, compute = 1e-3, 250e-6
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             write_rows(Path(home), rows, keys)
+            fullest = _fullest_tasks(home)
             waited = _measure(home, f"local[{CHANNELS},4]", _waiting(wait), repeats)
             computed = _measure(home, "local[2,4]", _computing(compute), repeats)
         return [
+            *(
+                Row("rows of the fullest task over an eighth of all", who, n, "x", better="lower")
+                for who, n in fullest.items()
+            ),
             *_rows(f"{wait * 1e6:.0f} us waited per row, local[{CHANNELS}]", waited),
             *_rows(f"{compute * 1e6:.0f} us computed per row, local[2]", computed),
         ]
@@ -82,8 +90,33 @@ def _computing(seconds: float) -> Function:
     return count
 
 
+def _fullest_tasks(folder: str) -> dict[str, float]:
+    """Return how many rows the fullest task has, over what each of eight would have."""
+
+    def where(frame: Any) -> pd.DataFrame:
+        return pd.DataFrame({"task": [TaskContext.get().partitionId()], "n": [len(frame)]})  # type: ignore[union-attr]
+
+    def fullest(frame: DataFrame) -> float:
+        tasks = frame.toPandas().groupby("task")["n"].sum()
+        return float(tasks.max() / (tasks.sum() / CHANNELS))
+
+    spark = session(f"local[{CHANNELS},4]", READING)
+    try:
+        rows = spark.read.parquet(folder)
+        found = {}
+        for partitions in (CHANNELS, 200):
+            with _shuffle_partitions(spark, partitions):
+                found[f"Spark, {partitions} partitions"] = fullest(
+                    rows.groupBy("key").applyInPandas(where, "task int, n long")
+                )
+        balanced: Any = unskew.balance(rows, "key", channels=CHANNELS)
+        return {**found, "unskew": fullest(balanced.applyInPandas(where, "task int, n long"))}
+    finally:
+        spark.stop()
+
+
 def _measure(folder: str, master: str, function: Function, repeats: int) -> dict[str, float]:
-    spark = session(master, {"spark.sql.files.maxPartitionBytes": str(1 << 20)})
+    spark = session(master, READING)
     try:
         rows = spark.read.parquet(folder)
         contenders: dict[str, Callable[[], object]] = {

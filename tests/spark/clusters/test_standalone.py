@@ -27,7 +27,7 @@ def module(name: str):
 
 def submit(*arguments: object) -> dict:
     command = [sys.executable, str(HERE / "job.py"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
 
