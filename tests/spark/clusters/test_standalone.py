@@ -45,7 +45,11 @@ def check(out: Path, keys: list[np.ndarray]) -> None:
     totals: Counter[int] = Counter()
     for batch_id, column in enumerate(keys):
         totals.update(column.tolist())
-        rows = [json.loads(line) for path in (out / f"batch_id={batch_id}").glob("*.json") for line in path.open()]
+        rows = [
+            json.loads(line)
+            for path in (out / f"batch_id={batch_id}").glob("*.json")
+            for line in path.read_text().splitlines()
+        ]
         assert {row["key"]: row["n"] for row in rows} == {key: totals[key] for key in set(column.tolist())}
         assert len(rows) == len(set(column.tolist()))
 
