@@ -21,7 +21,7 @@ class Writer:
     def __init__(self, broker, topic, partitions, seed=0):
         from confluent_kafka import Producer
 
-        self.producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+        self.producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "log_level": 0})
         self.topic, self.rng = topic, random.Random(seed)
         self.decision = GatewayDecision.cold(partitions, now_ms=1_700_000_000_000)
         self.sent = {key: [] for key in KEYS}

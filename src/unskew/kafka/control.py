@@ -127,6 +127,7 @@ class ControlTopic:
     def close(self) -> None:
         """Send what is left, and give everything back."""
         self._producer.flush(WAIT_SECONDS)
+        self._producer = None  # it has no close; while it lives it looks for its broker
         self._consumer.close()
 
     def _until_end(self, reader: Any) -> Iterator[Control]:

@@ -271,11 +271,11 @@ class Gateway:
         """Return key, value, order and partition of each row, and the number of its route if it has one."""
         key = sql.col(self.key).cast("string") if self._text_key else sql.col(self.key)
         order = [sql.col(name).alias(f"order_{at}") for at, name in enumerate(self.order_by)]
-        given = sql.col("headers") if "headers" in rows.columns else sql.lit(None).cast(HEADERS_TYPE)
+        given = [sql.col("headers").cast(HEADERS_TYPE).alias("given")] if "headers" in rows.columns else []
         chosen = rows.select(
             key.alias("key"),
             self._value(rows).alias("value"),
-            given.alias("given"),
+            *given,
             *order,
             sql.monotonically_increasing_id().alias("position"),
         )
@@ -317,10 +317,12 @@ class Gateway:
         lane = [_header(LANE, name.cast("binary")) for name in self._lane()]
         moved = sql.array(_header(SET_ID, sql.col("route_set")), number, *lane)
         rest = sql.array(number, *lane) if self.stamp == "all" else sql.lit(None).cast(HEADERS_TYPE)
-        ours = sql.when(sql.col("route").isNull(), rest).otherwise(moved).cast(HEADERS_TYPE)
-        nothing = sql.array().cast(HEADERS_TYPE)
-        both = sql.when(sql.col("given").isNull(), ours).otherwise(sql.concat("given", sql.coalesce(ours, nothing)))
-        return routed.withColumns({"key": sql.col("key").cast("binary"), "headers": both})
+        headers = sql.when(sql.col("route").isNull(), rest).otherwise(moved)
+        if "given" in routed.columns:
+            nothing = sql.array().cast(HEADERS_TYPE)
+            both = sql.concat("given", sql.coalesce(headers, nothing))
+            headers = sql.when(sql.col("given").isNull(), headers).otherwise(both)
+        return routed.withColumns({"key": sql.col("key").cast("binary"), "headers": headers})
 
     def _lane(self) -> list[Column]:
         """Return who numbers the rows, where that is not clear by itself."""
