@@ -19,10 +19,11 @@ class CheckpointFiles:
     """
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        self._hadoop: Any = spark.sparkContext._jvm
+        jvm: Any = spark.sparkContext._jvm
         inner: Any = spark._jsparkSession
+        self._hadoop = jvm
         self._conf = inner.sessionState().newHadoopConf()
-        path = self._hadoop.org.apache.hadoop.fs.Path(root)
+        path = jvm.org.apache.hadoop.fs.Path(root)
         self._filesystem = path.getFileSystem(self._conf)
         self.root = str(self._filesystem.makeQualified(path).toUri().toString()).rstrip("/")
 
