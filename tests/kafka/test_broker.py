@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unskew.kafka.broker import Broker, find, start
+from unskew.kafka.broker import Broker, _free_ports, find, start
 
 
 def test_a_folder_without_a_broker(tmp_path):
@@ -17,6 +17,11 @@ def test_a_process_that_is_not_ours_is_left_alone(tmp_path):
     stranger = Broker(str(tmp_path), "127.0.0.1:1", os.getpid())
     assert not stranger.running and not stranger.answers
     stranger.stop()  # we are still here
+
+
+def test_the_two_ports_differ():
+    pairs = [_free_ports() for _ in range(50)]
+    assert all(first != second for first, second in pairs)
 
 
 @pytest.mark.kafka

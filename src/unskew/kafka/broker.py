@@ -140,7 +140,8 @@ def start(
         raise MissingPackageError("no Java was found", hint=HOW_TO_INSTALL)
     classes = os.pathsep.join(str(jar) for jar in broker_jars(version))
     place.mkdir(parents=True, exist_ok=True)
-    listener, controller = port or _free_port(), _free_port()
+    free, controller = _free_ports()
+    listener = port or free
     properties = place / "server.properties"
     properties.write_text(_properties(place, listener, controller, settings or {}))
     command = [str(java.home / "bin" / "java"), "-cp", classes, "-Dorg.apache.logging.log4j.level=WARN"]
@@ -223,10 +224,12 @@ def _format(command: list[str], properties: Path) -> None:
         raise SessionError("Kafka could not prepare its folder", where=str(properties.parent), got=done.stderr[-300:])
 
 
-def _free_port() -> int:
-    with socket.socket() as chosen:
-        chosen.bind((LOOPBACK, 0))
-        return int(chosen.getsockname()[1])
+def _free_ports() -> tuple[int, int]:
+    """Return two ports that nobody uses, and not the same one twice."""
+    with socket.socket() as first, socket.socket() as second:
+        for each in (first, second):
+            each.bind((LOOPBACK, 0))
+        return int(first.getsockname()[1]), int(second.getsockname()[1])
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:
