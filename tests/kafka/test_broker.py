@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from unskew.kafka.broker import Broker, _free_ports, find, start
+from unskew.kafka.broker import Broker, _cluster_name, _free_ports, find, start
 
 
 def test_a_folder_without_a_broker(tmp_path):
@@ -22,6 +22,10 @@ def test_a_process_that_is_not_ours_is_left_alone(tmp_path):
 def test_the_two_ports_differ():
     pairs = [_free_ports() for _ in range(50)]
     assert all(first != second for first, second in pairs)
+
+
+def test_a_cluster_name_is_no_option():
+    assert not any(_cluster_name().startswith("-") for _ in range(1000))
 
 
 @pytest.mark.kafka

@@ -212,9 +212,17 @@ def _properties(folder: Path, port: int, controller: int, more: Mapping[str, str
 
 
 def _format(command: list[str], properties: Path) -> None:
-    name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     done = subprocess.run(
-        [*command, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "-t", name, "-c", str(properties)],
+        [
+            *command,
+            "-XX:TieredStopAtLevel=1",
+            "kafka.tools.StorageTool",
+            "format",
+            "-t",
+            _cluster_name(),
+            "-c",
+            str(properties),
+        ],
         capture_output=True,
         text=True,
         timeout=START_SECONDS,
@@ -222,6 +230,14 @@ def _format(command: list[str], properties: Path) -> None:
     )
     if done.returncode:
         raise SessionError("Kafka could not prepare its folder", where=str(properties.parent), got=done.stderr[-300:])
+
+
+def _cluster_name() -> str:
+    """Return a new name as Kafka wants it; with a dash in front it would pass for an option."""
+    name = "-"
+    while name.startswith("-"):
+        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return name
 
 
 def _free_ports() -> tuple[int, int]:
