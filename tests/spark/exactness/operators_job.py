@@ -1,0 +1,64 @@
+"""Every operator in a query of its own; meant to be killed and started again until all have ended."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from job import RandomMoves
+from pyspark.sql import functions as sql
+
+import unskew
+from unskew.operators import HeavyHitters, Histogram, IntervalJoin, NaiveBayes, ProgressiveSort, SelfJoin
+from unskew.spark.local_session import SHORT_RUN, session
+
+DELAY = "1 hour"  # no row is late, so that results do not depend on how files fall into batches
+
+
+def stages(events: Any) -> dict[str, Any]:
+    """Return the stages by name; those whose name ends in ``-totals`` replace earlier rows of a key."""
+    timed = events.withWatermark("at", DELAY)
+    halves = {name: timed.where(sql.expr(f"id % 2 = {rest}")) for name, rest in (("left", 0), ("right", 1))}
+    both = unskew.tagged("key", **halves)
+
+    def balanced(rows: Any, key: str = "key", seed: int = 0) -> Any:
+        return unskew.balance(rows, key, channels=3, planner=RandomMoves(seed=seed), min_gain=-np.inf, slots=64)
+
+    return {
+        "tumbling": balanced(timed).window("20 seconds").aggregate(n="count", total="sum(id)"),
+        "sliding": balanced(timed, seed=1).window("20 seconds", slide="10 seconds").aggregate(n="count"),
+        "sessions": balanced(timed, seed=2).session_window("3 seconds").aggregate(n="count", most="max(id)"),
+        "self-join": balanced(timed, seed=3).apply(
+            SelfJoin("at", "2 seconds", columns=["id"], where=pc.field("left_id") < pc.field("right_id"))
+        ),
+        "interval-join": balanced(both, seed=4).apply(
+            IntervalJoin("left", "right", earliest="-1 second", latest="2 seconds", how="left")
+        ),
+        "sort": balanced(timed, seed=5).apply(ProgressiveSort("at")),
+        "aggregates-totals": balanced(events, seed=6).aggregate(
+            n="count", spread="var_pop(id)", different="approx_count_distinct(id)", best="top(id, 3)"
+        ),
+        "hitters-totals": balanced(events, seed=7).apply(HeavyHitters("word", capacity=50)),
+        "histogram-totals": balanced(events, seed=8).apply(Histogram("id", bins=4000)),
+        "bayes-totals": balanced(events, "word", seed=9).apply(NaiveBayes("label", classes=["x", "y"])),
+    }
+
+
+def main(home: Path, master: str) -> None:
+    """Run all queries to their end."""
+    memory = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}
+    spark = session(master=master, config={**SHORT_RUN, **memory})
+    schema = "key string, at timestamp, id long, word string, label string"
+    events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home / "data"))
+    for name, stage in stages(events).items():
+        writer = stage.writeStream.option("checkpointLocation", str(home / "checkpoints" / name)).format("parquet")
+        query = writer.trigger(availableNow=True).start(str(home / "out" / name))
+        query.awaitTermination()
+        print(f"{name} ENDED with {len(query.moves)} moves in this run", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,90 @@
+"""Every operator gives the rows of an undisturbed run, although its process is killed now and then."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kills import _kill
+
+JOB = Path(__file__).parent / "operators_job.py"
+START = datetime(2024, 1, 1, tzinfo=UTC)
+KILLS, BATCHES, ROWS = 8, 4, 400
+
+
+def write_data(folder: Path) -> None:
+    """Write files whose times overlap, and a last one that lets all time pass."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for batch in range(BATCHES + 2):
+        rows, start = (ROWS, 20.0 * batch) if batch < BATCHES else (1, 86_400.0 * batch)
+        seconds = start + rng.uniform(-15, 20, rows).clip(-start)
+        drawn = rng.zipf(1.5, rows) % 40
+        table = pa.table(
+            {
+                "key": pa.array([None if k == 5 else f"k{k}" for k in drawn.tolist()], pa.string()),
+                "at": pa.array([START + timedelta(seconds=float(s)) for s in seconds], pa.timestamp("us", "UTC")),
+                "id": np.arange(rows) + ROWS * batch,
+                "word": [f"w{k}" for k in (rng.zipf(1.4, rows) % 30).tolist()],
+                "label": ["xy"[k] for k in rng.integers(0, 2, rows).tolist()],
+            }
+        )
+        path = folder / f"{batch:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + batch,) * 2)
+
+
+def run(home: Path, master: str, kills: int) -> int:
+    """Run the job until it ends by itself; return how often it was killed."""
+    dice, killed = random.Random(1), 0
+    while True:
+        with (home / "log").open("a") as log:
+            job = subprocess.Popen(
+                [sys.executable, str(JOB), str(home), master], stdout=log, stderr=log, start_new_session=True
+            )
+        deadline = time.monotonic() + dice.uniform(15, 40)
+        while job.poll() is None:
+            if killed < kills and time.monotonic() > deadline:
+                _kill(job.pid)
+                killed += 1
+            time.sleep(0.1)
+        if job.returncode == 0:
+            return killed
+        assert job.returncode == -signal.SIGKILL, (home / "log").read_text()[-3000:]
+
+
+def result(home: Path, name: str) -> list[str]:
+    """Return all rows, or of running totals the last of each key."""
+    folders = sorted((home / "out" / name).glob("batch_id=*"), key=lambda path: int(path.name.split("=")[1]))
+    rows = [row for folder in folders for row in pq.read_table(folder, partitioning=None).to_pylist()]
+    if name.endswith("-totals"):
+        rows = list({next(iter(row.values())): row for row in rows}.values())
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("master", ["local[2,4]"])
+def test_killed_operators_give_the_rows_of_an_undisturbed_run(tmp_path: Path, master: str) -> None:
+    homes = {name: tmp_path / name for name in ("calm", "rough")}
+    for home in homes.values():
+        write_data(home / "data")
+    assert run(homes["calm"], master, kills=0) == 0
+    assert run(homes["rough"], master, KILLS) > 0
+    for folder in sorted((homes["calm"] / "out").iterdir()):
+        calm, rough = (result(home, folder.name) for home in homes.values())
+        assert calm, folder.name
+        assert rough == calm, folder.name
