@@ -95,6 +95,7 @@ def test_a_job_goes_on_where_it_ended(spark, flights, tmp_path) -> None:
         start(spark, Job(**{**vars(job), "checkpoint": str(tmp_path / "other")}))
 
 
+@pytest.mark.slow
 def test_a_workload_on_the_console(spark, tmp_path, capsys) -> None:
     code, printed, _ = run_main(
         capsys,
