@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from unskew.experiments.claims import load_claims
-from unskew.experiments.pkg import Pkg, Trial, run_trial, trials
+from unskew.experiments.pkg import Pkg, run_trial, trials
+from unskew.experiments.pkg.grid import Trial
 from unskew.experiments.pkg.results import Results
 from unskew.experiments.pkg.trial import DAYS, edge_sources, stream_of
 

@@ -24,6 +24,6 @@ def test_every_trial_is_measured_once_and_comes_back_in_order(spark, tmp_path):
     rows = run_trials(spark, trials, powers, tmp_path / "results.parquet")
     assert rows == [(trial, powers(trial)) for trial in trials]
     written = pq.read_table(tmp_path / "results.parquet")
-    assert written.column_names == ["base", "name", "seconds", "measures"]
+    assert written.column_names == ["base", "name", "took_seconds", "measures"]
     assert written.column("base").to_pylist() == list(range(40))
     assert dict(written.column("measures")[3].as_py()) == powers(trials[3])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,33 +16,53 @@ if TYPE_CHECKING:
 Rows = Sequence[tuple[Any, Measures]]
 
 
-class Experiment(ABC):
-    """The experiments of one paper. A subclass with a `name`, in a module of this package, registers itself."""
+Judge = Callable[[Any], Iterable[Claim]]
+
+
+class Experiment:
+    """The experiments of one paper. A subclass with a `name`, in a module of this package, registers itself.
+
+    Attributes
+    ----------
+    name, summary
+        Its word on the command line, and one line about it.
+    grid
+        Returns the trials; with `quick`, a reduced grid that ends within a few minutes.
+    measure
+        Runs one trial; see `run_trials`.
+    results
+        Makes of the rows, trials with their measures, what judges and figures look at.
+    judges
+        Each gives the claims of one figure or table, with their verdicts.
+    figures
+        Draws the results to PNG files in a folder.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    grid: ClassVar[Any]
+    measure: ClassVar[Any]
+    results: ClassVar[Any]
+    judges: ClassVar[tuple[Judge, ...]]
+    figures: ClassVar[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):
             EXPERIMENTS.add(cls.name, cls)
 
-    @property
-    @abstractmethod
-    def measure(self) -> Callable[[Any], Measures]:
-        """The function that runs one trial; see `run_trials`."""
-
-    @abstractmethod
     def trials(self, quick: bool) -> Sequence[Any]:
-        """Return what to run; with `quick`, a reduced grid that ends within a few minutes."""
+        """Return what to run."""
+        return list(self.grid(quick=quick))
 
-    @abstractmethod
     def judge(self, rows: Rows) -> list[Claim]:
         """Return one entry per claim of the paper."""
+        results = self.results(rows)
+        return [claim for judge in self.judges for claim in judge(results)]
 
-    @abstractmethod
     def draw(self, rows: Rows, folder: Path) -> None:
         """Write the figures as PNG files."""
+        self.figures(self.results(rows), folder)
 
     def run(self, spark: SparkSession, folder: Path, quick: bool = False) -> list[Claim]:
         """Run everything; write ``results.parquet``, the figures and ``claims.json`` to `folder`; return the claims."""

@@ -37,7 +37,7 @@ def run_trials(
     measure
         A pure function at the top of a module that workers can import: from a trial to lists of numbers by name.
     results
-        Where to write a Parquet file: a row per trial with its parameters, the seconds it took and its measures.
+        Where to write a Parquet file: a row per trial with its parameters, ``took_seconds`` and its measures.
     """
     numbers = list(range(len(trials)))
     random.Random(0).shuffle(numbers)
@@ -57,8 +57,8 @@ def run_trials(
     answers = answers.sort_by("trial")
     if results is not None:
         columns = pa.Table.from_pylist(parameters)
-        for name in ("seconds", "measures"):
-            columns = columns.append_column(name, answers.column(name))
+        columns = columns.append_column("took_seconds", answers.column("seconds"))
+        columns = columns.append_column("measures", answers.column("measures"))
         pq.write_table(columns, results)
     return [
         (trial, dict(measures)) for trial, measures in zip(trials, answers.column("measures").to_pylist(), strict=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from unskew.experiments.base import Experiment, Rows
-from unskew.experiments.claims import Claim
+from unskew.experiments.base import Experiment
 from unskew.experiments.flux import verdicts_cpu, verdicts_memory, verdicts_skew
 from unskew.experiments.flux.figures import draw_all
-from unskew.experiments.flux.grid import Trial, trials
+from unskew.experiments.flux.grid import trials
 from unskew.experiments.flux.results import Results, run_trial
-from unskew.experiments.runner import Measures
 
 JUDGES = (
     verdicts_cpu.baseline,
@@ -32,20 +28,8 @@ class Flux(Experiment):
     name: ClassVar[str] = "flux"
     summary: ClassVar[str] = "slots that move by load and by memory on 32 simulated machines: throughput, latency"
 
-    @property
-    def measure(self) -> Callable[[Trial], Measures]:
-        """The function that runs one trial."""
-        return run_trial
-
-    def trials(self, quick: bool) -> Sequence[Trial]:
-        """Return what to run."""
-        return trials(quick)
-
-    def judge(self, rows: Rows) -> list[Claim]:
-        """Return one entry per claim of the paper."""
-        results = Results(rows)
-        return [claim for judge in JUDGES for claim in judge(results)]
-
-    def draw(self, rows: Rows, folder: Path) -> None:
-        """Write the figures as PNG files."""
-        draw_all(Results(rows), folder)
+    grid = staticmethod(trials)
+    measure = staticmethod(run_trial)
+    results = Results
+    judges = JUDGES
+    figures = staticmethod(draw_all)

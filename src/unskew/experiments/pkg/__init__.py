@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from unskew.experiments.base import Experiment, Rows
-from unskew.experiments.claims import Claim
+from unskew.experiments.base import Experiment
 from unskew.experiments.pkg import verdicts_estimates, verdicts_running, verdicts_skew, verdicts_table
 from unskew.experiments.pkg.figures import draw_all
-from unskew.experiments.pkg.grid import Trial, trials
+from unskew.experiments.pkg.grid import trials
 from unskew.experiments.pkg.results import Results
 from unskew.experiments.pkg.trial import run_trial
-from unskew.experiments.runner import Measures
 
 JUDGES = (
     verdicts_table.table_2,
@@ -36,20 +32,8 @@ class Pkg(Experiment):
     name: ClassVar[str] = "pkg"
     summary: ClassVar[str] = "two choices for every tuple against hashing and whole keys: balance, estimates, skew"
 
-    @property
-    def measure(self) -> Callable[[Trial], Measures]:
-        """The function that runs one trial."""
-        return run_trial
-
-    def trials(self, quick: bool) -> Sequence[Trial]:
-        """Return what to run."""
-        return trials(quick=quick)
-
-    def judge(self, rows: Rows) -> list[Claim]:
-        """Return one entry per claim of the paper."""
-        results = Results(rows)
-        return [claim for judge in JUDGES for claim in judge(results)]
-
-    def draw(self, rows: Rows, folder: Path) -> None:
-        """Write the figures as PNG files."""
-        draw_all(Results(rows), folder)
+    grid = staticmethod(trials)
+    measure = staticmethod(run_trial)
+    results = Results
+    judges = JUDGES
+    figures = staticmethod(draw_all)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from unskew.experiments.base import Experiment, Rows
-from unskew.experiments.claims import Claim
-from unskew.experiments.runner import Measures
+from unskew.experiments.base import Experiment
 from unskew.experiments.smalops import verdicts_counting, verdicts_delay
 from unskew.experiments.smalops.figures import draw_all
-from unskew.experiments.smalops.grid import Trial, trials
+from unskew.experiments.smalops.grid import trials
 from unskew.experiments.smalops.results import Results
 from unskew.experiments.smalops.trial import run_trial
 
@@ -33,20 +29,8 @@ class SmalopsPaper(Experiment):
     name: ClassVar[str] = "smalops"
     summary: ClassVar[str] = "hot keys moved between Kafka partitions against Kafka's partitioner: delays, hot keys"
 
-    @property
-    def measure(self) -> Callable[[Trial], Measures]:
-        """The function that runs one trial."""
-        return run_trial
-
-    def trials(self, quick: bool) -> Sequence[Trial]:
-        """Return what to run."""
-        return trials(quick=quick)
-
-    def judge(self, rows: Rows) -> list[Claim]:
-        """Return one entry per claim of the paper."""
-        results = Results(rows)
-        return [claim for judge in JUDGES for claim in judge(results)]
-
-    def draw(self, rows: Rows, folder: Path) -> None:
-        """Write the figures as PNG files."""
-        draw_all(Results(rows), folder)
+    grid = staticmethod(trials)
+    measure = staticmethod(run_trial)
+    results = Results
+    judges = JUDGES
+    figures = staticmethod(draw_all)
