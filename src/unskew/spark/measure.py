@@ -60,7 +60,7 @@ def spilled_slots(spilled_bytes: NDArray[np.int64], slot_bytes: NDArray[np.int64
 
     Examples
     --------
-    >>> spilled_slots(np.array([5, 30, 0, 15]), np.array([50, 40, 30, 20]))
+    >>> spilled_slots(np.array([5, 30, 0, 18]), np.array([50, 40, 30, 20]))
     (3, 1)
     """
     share = spilled_bytes / np.maximum(slot_bytes, 1)

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from job import RandomMoves
 from pyspark.sql import functions as sql
 
 import unskew
 from unskew.operators import HeavyHitters, Histogram, IntervalJoin, NaiveBayes, ProgressiveSort, SelfJoin
 from unskew.spark.local_session import SHORT_RUN, session
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from job import RandomMoves
 
 DELAY = "1 hour"  # no row is late, so that results do not depend on how files fall into batches
 
