@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 EVENT_TIME_METADATA = b"unskew.event_time"
 
+INPUT, TIME = "input", "time"
+"""Columns of rows that come from several streams: the name of a row's stream, and its event time."""
+
 TimeMode = Literal["none", "processing", "event"]
 OutputMode = Literal["update", "append"]
 

@@ -80,7 +80,7 @@ class Groups:
         (['ada', 'ada'], [0, 1, 0], [2, 1])
         """
         codes = self.group_of_row * (1 + int(labels.max(initial=0))) + labels
-        group_of_row, first_row = _kernel_group(codes)
+        group_of_row, first_row = kernel_group(codes)
         whole = self.group_of_row[first_row]
         return Groups(self.hashes[whole], self.keys.take(pa.array(whole)), group_of_row), labels[first_row]
 
@@ -110,7 +110,7 @@ def group_rows(rows: pa.Table, hashes: Hashes, key: Sequence[str]) -> Groups:
     hashes = np.ascontiguousarray(hashes, np.int64)
     columns = rows.select(list(key)).combine_chunks()
     columns = columns.cast(plain_schema(columns.schema))
-    group_of_row, first_row = _kernel_group(hashes)
+    group_of_row, first_row = kernel_group(hashes)
     keys = columns.take(pa.array(first_row))
     if len(first_row) < len(hashes):
         alike = same_keys(columns, keys.take(pa.array(group_of_row)))
@@ -155,7 +155,7 @@ def _separate(
 
 
 @njit(cache=True)
-def _kernel_group(hashes: Hashes) -> tuple[Numbers, Numbers]:
+def kernel_group(hashes: Hashes) -> tuple[Numbers, Numbers]:
     """Number the distinct hashes by first appearance; returns the number of each row and the first row of each."""
     n = len(hashes)
     bits = 4

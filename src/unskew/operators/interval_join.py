@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.base import INPUT, TIME, Clock, Operator, OutputMode, require_column
 from unskew.operators.durations import microseconds
 from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
 from unskew.operators.groups import Groups, plain_schema
@@ -23,7 +23,6 @@ Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 How = Literal["inner", "left"]
 
-INPUT, TIME = "input", "time"
 LEFT_TIME, RIGHT_TIME, MATCHED, UNTIL_MS = "unskew.left", "unskew.right", "unskew.matched", "unskew.until_ms"
 NEVER = np.iinfo(np.int64).max
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.operators.groups import _kernel_group
+from unskew.operators.groups import kernel_group
 
 Numbers = NDArray[np.int64]
 
@@ -44,7 +44,7 @@ def pairs_of(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
     ([0, 1, 1], [7, 5, 7], [2, 0, 1, 2])
     """
     codes = _codes(group_of_row, numbers, groups)
-    pair_of_row, first_row = _kernel_group(codes)
+    pair_of_row, first_row = kernel_group(codes)
     order = np.argsort(codes[first_row])
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))

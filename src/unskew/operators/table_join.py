@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.base import INPUT, Clock, Operator, OutputMode, require_column
 from unskew.operators.event_times import has_null_key
 from unskew.operators.groups import Groups, plain_schema
 from unskew.operators.state import KeyedState
@@ -63,7 +63,7 @@ class TableJoin(Operator):
     memory = "constant"
     output_mode: OutputMode = "append"
 
-    def __init__(self, table: str, *, how: How = "inner", input: str = "input") -> None:
+    def __init__(self, table: str, *, how: How = "inner", input: str = INPUT) -> None:
         if how not in get_args(How):
             raise ArgumentError("there is no such join", got=how, hint=f"one of {', '.join(get_args(How))}")
         self.table, self.how, self.input = table, how, input

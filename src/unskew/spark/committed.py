@@ -8,7 +8,6 @@ again overwrites its folder before it is committed, so the second stage never se
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, CheckpointError
+from unskew.spark.files import located
 
 FORMAT = "unskew-committed"
 
@@ -91,6 +91,7 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, path: str, checkpoint: str, batches: int, schema: StructType) -> None:
         self.path, self.checkpoint, self.batches = path, checkpoint, batches
         self.schema = to_arrow_schema(schema, timezone="UTC")
+        self._end: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         """Return the first batch."""
@@ -127,27 +128,19 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a file."""
         assert isinstance(partition, BatchFile)
-        filesystem, path = _located(partition.uri)
+        filesystem, path = located(partition.uri)
         table = pa.parquet.read_table(path, filesystem=filesystem, partitioning=None, columns=self.schema.names)
         yield from table.select(self.schema.names).cast(self.schema).to_batches()
 
     def _committed(self) -> int:
         """Return the last batch that is committed, -1 if none is."""
-        end = getattr(self, "_end", None)
-        if end is not None:
-            return int(end)
+        if self._end is not None:
+            return self._end
         return max((int(name) for name in _entries(f"{self.checkpoint}/commits") if name.isdigit()), default=-1)
 
 
 def _entries(folder: str) -> list[str]:
     """Return the names in a folder, none if it does not exist."""
-    filesystem, path = _located(folder)
+    filesystem, path = located(folder)
     selector = pyarrow.fs.FileSelector(path, allow_not_found=True)
     return [info.base_name for info in filesystem.get_file_info(selector)]
-
-
-def _located(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    if "://" not in uri and not uri.startswith("file:"):
-        return pyarrow.fs.LocalFileSystem(), uri
-    filesystem, path = pyarrow.fs.FileSystem.from_uri(re.sub(r"^s3a:", "s3:", re.sub(r"^file:/+", "file:///", uri)))
-    return filesystem, path

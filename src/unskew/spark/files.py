@@ -1,4 +1,4 @@
-"""Files of the control log as tasks read them: on executors there is no checkpoint file manager."""
+"""Files as Python reads them, on executors too: there is no checkpoint file manager of Spark's."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ S3_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
 def read_entry(uri: str) -> bytes:
-    """Return an entry's contents, from any filesystem that Arrow knows (local, S3, Azure, GCS, HDFS).
-
-    Arrow takes credentials from where the tools of each cloud take them, the environment among others.
-    """
-    filesystem, path = _open(uri)
+    """Return the contents of an entry of the control log."""
+    filesystem, path = located(uri)
     with filesystem.open_input_stream(path) as stream:
         return check_entry(stream.read(), uri)
 
 
-def _open(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
+def located(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    """Return the filesystem of a place, any that Arrow knows (local, S3, Azure, GCS, HDFS), and the path on it.
+
+    Arrow takes credentials from where the tools of each cloud take them, the environment among others.
+    """
     scheme, _, rest = uri.partition("://")
     try:
+        if not rest and not uri.startswith("file:"):
+            return pyarrow.fs.LocalFileSystem(), uri
         if scheme not in S3_SCHEMES:
             return pyarrow.fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
         endpoint = next((os.environ[name] for name in S3_ENDPOINTS if os.environ.get(name)), None)
@@ -39,7 +42,7 @@ def _open(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return pyarrow.fs.FileSystem.from_uri(f"s3://{rest}")  # type: ignore[no-any-return]
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise CheckpointError(
-            f"an executor cannot read moved state: {error}",
+            f"this place cannot be reached from Python: {error}",
             where=uri,
             hint="see docs/how-to/clusters.md for what executors need to reach a checkpoint",
         ) from None

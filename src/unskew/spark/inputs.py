@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from unskew.errors import ArgumentError, ColumnError
+from unskew.operators.base import INPUT, TIME
 from unskew.spark.plans import watermark_columns
 
-INPUT, TIME = "input", "time"
 EVENT_TIME_MARK = "unskew.event_time"
 
 
