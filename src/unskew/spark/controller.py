@@ -98,11 +98,11 @@ class Controller:
             head = Head.of(statistics, self.scheme.threshold_for(last.table.channels))
             decision = replace(decision, head=head)
         if last.target is not None:
-            return self._continue(decision, last.target, done, statistics), None
-        if waiting:
-            return decision, None
-        if channels is not None and channels != last.table.channels:
+            decision = self._continue(decision, last.target, done, statistics)
+        if decision.target is None and channels not in (None, decision.table.channels):
             return self._resize(replace(decision, planned_at_ms=now_ms), statistics, channels)
+        if last.target is not None or waiting:  # what channels report of their use is of the table before
+            return decision, None
         if self.scheme is not None or decision.batches_since_plan < self.interval_batches:
             return decision, None
         if now_ms - last.planned_at_ms < self.interval_ms:

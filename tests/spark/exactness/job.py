@@ -100,6 +100,7 @@ def main() -> None:
     options.add_argument("--planner", default="random")
     options.add_argument("--shuffle", action="store_true")
     options.add_argument("--resize", action="store_true", help="another number of channels now and then")
+    options.add_argument("--channels", type=int, nargs="+", help="the number to wish for in each batch, in place of 4")
     options.add_argument("--split", action="store_true", help="aggregates with split keys, in place of chains")
     options.add_argument("--pipeline", action="store_true", help="two inputs, and a second stage behind the first")
     options.add_argument("--gap", type=float, default=0.0, help="seconds that the fifth batch's sink waits")
@@ -118,11 +119,12 @@ def main() -> None:
     planner = RandomMoves(seed=given.seed) if given.planner == "random" else given.planner
     gain = -np.inf if given.planner == "random" else 0.0
     channels = 2 if given.resize and not given.split else 4
+    wishes = given.channels or [channels]
     balanced = unskew.balance(
         events,
         "key",
-        channels=channels,
-        max_channels=4,
+        channels=wishes[0],
+        max_channels=max(4, *wishes),
         planner=planner,
         min_gain=gain,
         slots=64,
@@ -141,6 +143,10 @@ def main() -> None:
             time.sleep(given.gap)  # Spark ends Python workers that are idle for a minute
         if given.resize and running and (not given.split or batch_id % 4 == 3):  # between two resizes keys are split
             running[0].resize(random.Random(given.seed + batch_id).randint(1, 4))
+        if given.channels and running:
+            with (given.home / "channels").open("a") as used:
+                used.write(f"{running[0].routing_table.channels}\n")
+            running[0].resize(wishes[min(batch_id, len(wishes) - 1)])
 
     writer = stage.writeStream.option("checkpointLocation", str(given.home / "checkpoint"))
     running: list[BalancedQuery] = []

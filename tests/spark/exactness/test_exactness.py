@@ -76,6 +76,24 @@ def test_totals_of_split_keys_are_exact_in_every_batch(seed: int, tmp_path: Path
     check_totals(tmp_path)
 
 
+STEPS = (*range(1, 11), *range(9, 1, -1), *[2] * 4)
+JUMPS = (*[1] * 2, *[10] * 7, *[2] * 7)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("planner", ["mixed", "random"])
+@pytest.mark.parametrize("wishes", [STEPS, JUMPS], ids=["steps", "jumps"])
+def test_channels_come_and_go_while_somebody_dies(wishes: tuple[int, ...], planner: str, tmp_path: Path) -> None:
+    """From one channel to ten and back to two, while the query is killed in every way."""
+    kinds = ("worker", "driver", "worker", "driver")
+    victims = tuple((3 + len(wishes) // 5 * at, kind) for at, kind in enumerate(kinds))
+    arguments = ("--planner", planner, "--channels", *map(str, wishes))
+    run(Schedule(400 + len(wishes), victims, arguments=arguments), tmp_path, batches=len(wishes) + 4)
+    used = [int(line) for line in (tmp_path / "channels").read_text().split()]
+    assert (used[0], max(used), used[-1]) == (1, 10, 2)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300, 306))
