@@ -33,9 +33,10 @@ def fewest_moves(owners: np.ndarray, channels: int) -> int:
     return len(owners) - sum(min(have, share) for have, share in zip(held, shares, strict=True))
 
 
-@pytest.mark.parametrize(
-    "wishes", [pytest.param(STEPS, id="steps", marks=pytest.mark.slow), pytest.param(JUMPS, id="jumps")]
-)
+WAYS = [pytest.param(STEPS, id="steps", marks=pytest.mark.slow), pytest.param(JUMPS, id="jumps")]
+
+
+@pytest.mark.parametrize("wishes", WAYS)
 def test_no_more_moves_than_must(spark, tmp_path: Path, wishes: tuple[int, ...]) -> None:
     """From one channel to ten and back to two: exact counts, one batch a step, and each step moves the fewest slots."""
     rng = np.random.default_rng(0)

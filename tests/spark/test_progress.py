@@ -63,6 +63,17 @@ def ended(spark, tmp_path_factory):
     return query, heard, keys
 
 
+def test_spark_itself_observes_the_channels(ended) -> None:
+    """What any listener hears, without our section."""
+    _, heard, _ = ended
+    for record in [record for record in heard.progress if record.numInputRows]:
+        metrics, ours = record.observedMetrics["unskew"], record["unskew"]
+        assert (metrics.rows, metrics.lateRows) == (ROWS, 0)
+        assert metrics.imbalance == pytest.approx(max(ours["channelRows"]) / (ROWS / 3) - 1)
+        assert metrics.longestSeconds == pytest.approx(max(ours["channelSeconds"]))
+        assert (metrics.stateKeys, metrics.stateBytes) == (ours["stateKeys"], ours["stateBytes"])
+
+
 def test_sparks_records_have_our_section(ended) -> None:
     query, _, keys = ended
     records = [record for record in query.recentProgress if record.numInputRows]

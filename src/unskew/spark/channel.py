@@ -32,7 +32,10 @@ from unskew.spark.router import COUNT_COLUMN, HASH_COLUMN
 from unskew.spark.store import SparkStore
 from unskew.spark.task import current_decision
 
-OUTPUT_SCHEMA = "kind string, channel int, payload binary"
+OBSERVED = {"rows": "long", "late_rows": "long", "seconds": "double", "state_rows": "long", "state_bytes": "long"}
+"""Figures of a report that stand in columns of their own, null in other rows, where Spark's `observe` sees them."""
+
+OUTPUT_SCHEMA = ", ".join(["kind string, channel int, payload binary", *(f"{n} {t}" for n, t in OBSERVED.items())])
 ROWS, PARTIALS, REPORT = "rows", "partials", "report"
 
 ROWS_PER_PAYLOAD = 1 << 18
@@ -127,7 +130,9 @@ class ChannelProcessor(StatefulProcessor):
             payloads.append((PARTIALS, pack(partials)))
         payloads.append((REPORT, report.to_bytes()))
         kinds, blobs = zip(*payloads, strict=True)
-        return pd.DataFrame({"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs})
+        columns = {"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs}
+        last = [None] * (len(kinds) - 1)
+        return pd.DataFrame(columns | {name: pd.array([*last, getattr(report, name)]) for name in OBSERVED})
 
     def _clock(self, decision: Decision, timers: TimerValues) -> Clock:
         watermark = timers.getCurrentWatermarkInMs() if self.settings.operator.time_mode == "event" else None

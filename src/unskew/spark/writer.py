@@ -17,6 +17,7 @@ from unskew.spark.control_log import ControlLog
 from unskew.spark.decision import Decision
 from unskew.spark.labels import channel_labels
 from unskew.spark.per_key import PerKeyFunction, write_initial_state
+from unskew.spark.progress import observed
 from unskew.spark.query import BalancedQuery
 from unskew.spark.router import ROUTED_SCHEMA, PackedRows, Router
 from unskew.spark.runtime import Runtime
@@ -137,7 +138,7 @@ class BalancedWriter:
                 ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", TIME_MODES[stage.operator.time_mode]
             )
         )
-        writer = channels.writeStream.outputMode("update").option("checkpointLocation", log.checkpoint)
+        writer = observed(channels).writeStream.outputMode("update").option("checkpointLocation", log.checkpoint)
         if self._trigger:
             writer = writer.trigger(**self._trigger)
         if self._name:
