@@ -16,11 +16,22 @@ from sklearn.tree import DecisionTreeClassifier
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import Clock, DecisionTree, Growth, Histogram, KeyedState, MemoryStore, group_rows, grow
-from unskew.operators.decision_tree import LEAF, MESSAGE_KEY, MESSAGES
+from unskew.operators import (
+    Clock,
+    DecisionTree,
+    DecisionTreeModel,
+    Growth,
+    Histogram,
+    KeyedState,
+    MemoryStore,
+    group_rows,
+    grow,
+)
+from unskew.operators.tree_model import LEAF, MESSAGE_KEY, MESSAGES
 from unskew.operators.histogram import kernel_insert
 from unskew.operators.tree_growth import newest
 from unskew.splitters import splitter
+from unskew.testing import ABORT, MOVE_SLOT, RESTART, check_operator, run
 from unskew.workloads.flights import flights_file
 
 BINS = 50
@@ -122,8 +133,8 @@ class Data:
         columns = {name: self.values[part, place] for place, name in enumerate(self.features)}
         return pa.table({**columns, "label": self.labels[part]})
 
-    def grown(self, one_round: Round, growth: Growth, rounds: int) -> DecisionTree:
-        tree = DecisionTree.root(self.features, self.classes)
+    def grown(self, one_round: Round, growth: Growth, rounds: int) -> DecisionTreeModel:
+        tree = DecisionTreeModel.root(self.features, self.classes)
         for _ in range(rounds):
             tree = grow(tree, as_table(one_round(tree.messages(self.rows(slice(0, self.half)), "label"))), growth)
         return tree
@@ -131,7 +142,7 @@ class Data:
     def accuracy(self, classes: Any) -> float:
         return float(np.mean(np.asarray(classes) == self.labels[self.half :]))
 
-    def accuracy_of(self, tree: DecisionTree) -> float:
+    def accuracy_of(self, tree: DecisionTreeModel) -> float:
         return self.accuracy(tree.classify(self.rows(slice(self.half, None))))
 
     def accuracy_of_scikit_learn(self, **limits: Any) -> float:
@@ -141,7 +152,7 @@ class Data:
 
 
 @cache
-def cancer() -> tuple[Data, DecisionTree]:
+def cancer() -> tuple[Data, DecisionTreeModel]:
     data = Data(load_breast_cancer)
     return data, data.grown(OneProcess(), CANCER, 4)
 
@@ -206,7 +217,7 @@ GROWTH = Growth(min_rows=10)
 
 
 def test_the_feature_that_parts_the_classes_best_is_chosen() -> None:
-    tree = DecisionTree.root(["noise", "sign"], ["a", "b"])
+    tree = DecisionTreeModel.root(["noise", "sign"], ["a", "b"])
     tree = grow(
         tree,
         bins(
@@ -223,7 +234,7 @@ def test_the_feature_that_parts_the_classes_best_is_chosen() -> None:
     assert tree.seen.tolist() == [[20.0, 10.0], [0.0, 0.0], [0.0, 0.0]]
     assert tree.leaf_of(pa.table({"noise": [1.0] * 4, "sign": [-1.0, 0.0, 0.5, None]})).tolist() == [1, 1, 2, 2]
     assert tree.classify(pa.table({"noise": [0.0], "sign": [9.0]})).to_pylist() == ["b"]
-    assert DecisionTree.from_json(tree.to_json()).to_json() == tree.to_json()
+    assert DecisionTreeModel.from_json(tree.to_json()).to_json() == tree.to_json()
 
 
 @pytest.mark.parametrize(
@@ -231,14 +242,14 @@ def test_the_feature_that_parts_the_classes_best_is_chosen() -> None:
     [Growth(min_rows=31), Growth(min_rows=1, max_leaves=1), Growth(min_rows=1, max_depth=0), Growth(1, min_gain=0.9)],
 )
 def test_limits_hold(growth: Growth) -> None:
-    tree = DecisionTree.root(["sign"], ["a", "b"])
+    tree = DecisionTreeModel.root(["sign"], ["a", "b"])
     after = grow(tree, bins((0, 0, 0, [-1.0], [20]), (0, 0, 1, [1.0], [10])), growth)
     assert after.leaves == 1
     assert after.seen.tolist() == [[20.0, 10.0]]
 
 
 def test_what_is_pure_or_has_one_value_stays_a_leaf_and_old_nodes_are_passed_over() -> None:
-    tree = DecisionTree.root(["sign"], ["a", "b"])
+    tree = DecisionTreeModel.root(["sign"], ["a", "b"])
     assert grow(tree, bins((0, 0, 0, [-1.0, 1.0], [20, 20])), GROWTH).leaves == 1
     assert grow(tree, bins((0, 0, 0, [1.0], [20]), (0, 0, 1, [1.0], [20])), GROWTH).leaves == 1
     once = grow(tree, bins((0, 0, 0, [-1.0], [20]), (0, 0, 1, [1.0], [10])), GROWTH)
@@ -247,7 +258,7 @@ def test_what_is_pure_or_has_one_value_stays_a_leaf_and_old_nodes_are_passed_ove
 
 
 def test_the_newest_histograms_of_leaves_are_kept() -> None:
-    tree = DecisionTree.root(["sign"], ["a", "b"])
+    tree = DecisionTreeModel.root(["sign"], ["a", "b"])
     before = bins((0, 0, 0, [-1.0], [20]), (0, 0, 1, [1.0], [10]))
     after = newest(tree, before, bins((0, 0, 1, [1.0], [15])))
     assert as_histograms(after) == {(0, 0, 0): ([-1.0], [20]), (0, 0, 1): ([1.0], [15])}
@@ -257,7 +268,7 @@ def test_the_newest_histograms_of_leaves_are_kept() -> None:
 
 
 def test_messages_leave_out_nulls_and_strangers() -> None:
-    tree = DecisionTree.root(["x", "y"], ["a", "b"])
+    tree = DecisionTreeModel.root(["x", "y"], ["a", "b"])
     rows = pa.table({"x": pa.array([1, None, 3, 4]), "y": [0.5, 1.5, float("nan"), 3.5], "c": ["b", "a", "b", "z"]})
     assert tree.messages(rows, "c").to_pylist() == [
         {"leaf": 0, "feature": 0, "label": 1, "value": 1.0},
@@ -270,12 +281,81 @@ def test_messages_leave_out_nulls_and_strangers() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: DecisionTree.root([], ["a"]), ArgumentError, "needs features and classes"),
-        (lambda: DecisionTree.root(["x"], ["a"]).leaf_of(pa.table({"y": [1]})), ColumnError, "no column"),
-        (lambda: DecisionTree.root(["x"], ["a"]).leaf_of(pa.table({"x": [[1]]})), ColumnError, "must be a number"),
-        (lambda: DecisionTree.root(["x"], ["a"]).messages(pa.table({"x": [1]}), "c"), ColumnError, "no column"),
+        (lambda: DecisionTreeModel.root([], ["a"]), ArgumentError, "needs features and classes"),
+        (lambda: DecisionTreeModel.root(["x"], ["a"]).leaf_of(pa.table({"y": [1]})), ColumnError, "no column"),
+        (lambda: DecisionTreeModel.root(["x"], ["a"]).leaf_of(pa.table({"x": [[1]]})), ColumnError, "must be a number"),
+        (lambda: DecisionTreeModel.root(["x"], ["a"]).messages(pa.table({"x": [1]}), "c"), ColumnError, "no column"),
     ],
 )
 def test_what_cannot_work_is_refused(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()
+
+
+def rounds_of(data: Data, rounds: int = 4) -> list[pa.Table]:
+    return [data.rows(slice(0, data.half))] * rounds
+
+
+def tree_operator(data: Data, growth: Growth = CANCER) -> DecisionTree:
+    limits = {"min_rows": growth.min_rows, "max_leaves": growth.max_leaves}
+    return DecisionTree(data.features, data.classes, bins=growth.bins, **limits)
+
+
+def test_the_operator_grows_the_tree_of_one_process() -> None:
+    data, alone = cancer()
+    outputs = run(tree_operator(data), rounds_of(data), key="label").outputs
+    models = [DecisionTreeModel.from_json(output["model"][0].as_py()) for output in outputs]
+    assert [model.rows for model in models] == [data.half * number for number in (1, 2, 3, 4)]
+    assert [output["leaves"][0].as_py() for output in outputs] == [model.leaves for model in models]
+    assert data.accuracy_of(models[-1]) == pytest.approx(data.accuracy_of(alone), abs=0.01)
+
+
+def test_the_operator_grows_the_same_tree_whatever_happens_between_rounds() -> None:
+    """Of few values histograms are exact, and do not depend on where rows are combined."""
+    data, steps = Data(load_breast_cancer), list[Any]()
+    data.values = np.floor(data.values / data.values.max(axis=0) * 20)
+    for number, rows in enumerate(rounds_of(data)):
+        moves = [MOVE_SLOT(slot, (slot + number) % 3) for slot in range(0, 64, 2)]
+        steps += [*moves, ABORT(), *([RESTART()] if number == 2 else []), rows]
+    calm = run(tree_operator(data), rounds_of(data), key="label")
+    rough = run(tree_operator(data), steps, key="label", channels=3, seed=5)
+    assert rough.outputs[-1]["leaves"][0].as_py() >= 4
+    assert rough.attempts == 8
+    assert rough == calm
+
+
+def test_what_the_runtime_relies_on_holds() -> None:
+    random = np.random.default_rng(2)
+    batches = [
+        pa.table(
+            {
+                "x": pa.array(random.integers(0, 9, 120), mask=random.random(120) < 0.1),
+                "y": random.integers(0, 5, 120).astype(float),
+                "kind": pa.array(random.choice(["a", "b", "z"], 120), mask=random.random(120) < 0.05),
+            }
+        )
+        for _ in range(4)
+    ]
+    check_operator(DecisionTree(["x", "y"], ["a", "b"], min_rows=30, min_gain=0.0, max_leaves=6), batches, key="kind")
+
+
+@pytest.mark.parametrize(
+    ("schema", "key", "error", "words"),
+    [
+        ({"x": pa.float64(), "c": pa.string()}, ("c", "x"), ArgumentError, "key is the label"),
+        ({"x": pa.string(), "c": pa.string()}, ("c",), ColumnError, "must be a number"),
+        ({"y": pa.float64(), "c": pa.string()}, ("c",), ColumnError, "no column"),
+        ({"x": pa.float64(), "c": pa.float64()}, ("c",), ColumnError, "a label is"),
+    ],
+)
+def test_a_tree_that_cannot_grow_is_refused(schema: Any, key: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        DecisionTree(["x"], ["a", "b"]).bind(pa.schema(schema), key)
+
+
+def test_operators_that_print_alike_are_equal() -> None:
+    one, other = (DecisionTree(["x"], ["a", "b"], max_leaves=leaves) for leaves in (8, 9))
+    assert one == DecisionTree(["x"], ["a", "b"], max_leaves=8)
+    assert one != other
+    schema = pa.schema({"x": pa.float64(), "c": pa.string(), "d": pa.string()})
+    assert one.bind(schema, ("c",)) != one.bind(schema, ("d",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,12 @@ import pytest
 from pyspark.sql import functions as F
 
 import unskew
-from unskew.operators import HeavyHitters, History, NaiveBayes, ProgressiveSort, SelfJoin, TableJoin, TopK
+from unskew.operators import DecisionTree, HeavyHitters, History, NaiveBayes, ProgressiveSort, SelfJoin, TableJoin, TopK
+from unskew.testing import run as reference
+
+sys.path.insert(0, str(Path(__file__).parent / "exactness"))
+
+from job import RandomMoves
 
 pytestmark = pytest.mark.spark
 
@@ -252,14 +258,44 @@ def test_the_example_of_naive_bayes_learns_what_one_process_learns(spark: Any, t
 
 
 @pytest.mark.slow
-def test_the_example_of_the_tree_grows_as_in_one_process(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"planner": RandomMoves(), "min_gain": -np.inf},
+        {"split": "pkg"},
+        {"split": "auto", "tolerance": 0.02},
+    ],
+    ids=["keys-move", "pkg", "hot-keys-split"],
+)
+def test_the_tree_grows_as_in_one_process(spark: Any, tmp_path: Path, settings: dict[str, Any]) -> None:
     example = runpy.run_path(str(EXAMPLES / "decision_tree.py"))
     flights = example["flights"]()
-    batches, asked = [flights.slice(at, 2000) for at in (0, 2000, 4000)], flights.slice(10_000, 5000)
+    batches, asked = [flights.slice(at, 4000) for at in range(0, 20_000, 4000)], flights.slice(30_000, 5000)
     folder = write_batches(tmp_path / "data", batches)
-    tree, _ = example["train"](stream(spark, folder), str(tmp_path), asked)
+    tree, query = example["train"](stream(spark, folder), str(tmp_path), asked, **settings)
+    assert len(query.moves) > 0 or settings.get("split") == "pkg"
     alone = example["grown_here"](batches)
-    assert tree.leaves > 2
+    assert tree.leaves > 4
+    assert tree.rows == 20_000
     assert example["accuracy"](tree, asked) == pytest.approx(example["accuracy"](alone, asked), abs=0.01)
-    again = example["Rounds"](str(tmp_path / "rounds"))
-    assert again.tree(3).to_json() == tree.to_json(), "a query that starts again goes on with this tree"
+
+
+def test_a_tree_goes_on_growing_where_its_checkpoint_ended(spark: Any, tmp_path: Path) -> None:
+    """Of few values histograms are exact: the tree of two starts is that of one, and that of one process."""
+    random = np.random.default_rng(8)
+    batches = [pa.table({name: random.integers(0, 12, 600) for name in ("x", "y", "z")}) for _ in range(4)]
+    kind = [pc.add(pc.add(rows["x"], rows["y"]), pc.subtract(rows["z"], 6)).to_numpy() // 12 for rows in batches]
+    tables = [rows.append_column("kind", pa.array(labels)) for rows, labels in zip(batches, kind, strict=True)]
+    operator = DecisionTree(["x", "y", "z"], [0, 1, 2], min_rows=200, min_gain=0.01)
+    expected = reference(operator, tables, key="kind").outputs
+    folder = write_batches(tmp_path / "data", tables[:2])
+    rounds = []
+    for number in range(2):
+        settings = {"channels": 3, "planner": RandomMoves(seed=number), "min_gain": -np.inf, "slots": 64}
+        stage = unskew.balance(stream(spark, folder), "kind", **settings).apply(operator)
+        rounds += run(stage, tmp_path / "checkpoint")[0]
+        if number == 0:
+            for place, table in enumerate(tables[2:], start=2):
+                pq.write_table(table, f"{folder}/{place:03d}.parquet")
+    assert [output.to_pylist() for output in rounds] == [output.to_pylist() for output in expected]
+    assert rounds[-1]["leaves"][0].as_py() > 4

@@ -9,6 +9,7 @@ from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.histogram import Histogram
 from unskew.operators.history import History
 from unskew.operators.interval_join import IntervalJoin
+from unskew.operators.learner import Learner
 from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
 from unskew.operators.progressive_sort import ProgressiveSort
 from unskew.operators.self_join import SelfJoin
@@ -18,6 +19,7 @@ from unskew.operators.store import ChunkStore, MemoryStore
 from unskew.operators.table_join import TableJoin
 from unskew.operators.top_k import TopK
 from unskew.operators.tree_growth import Growth, grow
+from unskew.operators.tree_model import DecisionTreeModel
 from unskew.operators.window_aggregate import WindowAggregate
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "ChunkStore",
     "Clock",
     "DecisionTree",
+    "DecisionTreeModel",
     "Groups",
     "Growth",
     "HeavyHitters",
@@ -33,6 +36,7 @@ __all__ = [
     "History",
     "IntervalJoin",
     "KeyedState",
+    "Learner",
     "LocalCache",
     "MemoryStore",
     "Mergeable",

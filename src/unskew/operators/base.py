@@ -73,6 +73,9 @@ class Operator(ABC):
     mergeable: ClassVar[bool] = False
     """Whether several channels may hold partial state of one key (see `Mergeable`)."""
 
+    learns: ClassVar[bool] = False
+    """Whether something is learned from each batch that all tasks have to know in the next one (see `Learner`)."""
+
     memory: ClassVar[str | ResourceFunction] = "linear"
     """How a key's state grows with its share of the rows: ``"constant"``, ``"linear"``, ``"quadratic"`` or own."""
 
@@ -141,6 +144,19 @@ class Operator(ABC):
     def output_key(self) -> tuple[str, ...]:
         """The output columns by which a row replaces an earlier one; by default the key."""
         return self.key
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """What the user gets to see; by default the output."""
+        return self.output_schema
+
+    def taught(self, lesson: bytes) -> Self:
+        """Return the operator as it is in a batch; only a `Learner` is another one then."""
+        return self
+
+    def expand(self, rows: pa.Table) -> pa.Table:
+        """Turn rows of the stream into rows with the operator's key, where they are read; by default they have it."""
+        return rows
 
     @property
     def combined_schema(self) -> pa.Schema:

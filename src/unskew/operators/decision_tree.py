@@ -1,146 +1,187 @@
-"""A decision tree that grows from histograms, round by round: the streaming parallel decision tree.
-
-tree = DecisionTree.root(features, classes)
-each round:  messages = tree.messages(rows)                                    # in the tasks, with this round's tree
-             histograms = balance(messages, MESSAGE_KEY).apply(Histogram("value"))    # on the channels
-             tree = grow(tree, histograms)                                            # in one place
-"""
+"""The streaming parallel decision tree as one operator: a round per batch."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Self
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numba import njit
-from numpy.typing import NDArray
+from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import require_column
+from unskew.operators.groups import Groups
+from unskew.operators.histogram import Histogram
+from unskew.operators.learner import Learner
+from unskew.operators.tree_growth import Growth, grow, newest
+from unskew.operators.tree_model import MESSAGE_KEY, MESSAGES, DecisionTreeModel
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
-LEAF = -1
-MESSAGE_KEY = ("leaf", "feature", "label")
-MESSAGES = pa.schema({"leaf": pa.int32(), "feature": pa.int32(), "label": pa.int32(), "value": pa.float64()})
-
-_ARRAYS = ("feature", "threshold", "left", "right", "depth", "prior", "seen")
-_REAL = ("threshold", "prior", "seen")
+_TREE = b"unskew.tree"
 
 
-@dataclass(frozen=True, eq=False)
-class DecisionTree:
-    """A binary tree over numeric features: rows with ``feature <= threshold`` go left, all others and nulls right.
+class DecisionTree(Learner):
+    """Grows a decision tree from a stream of labelled rows; the stream's key is the column of the label.
 
-    Grown by `grow`. What it knows of a leaf's classes is what was estimated when the leaf was made, and
-    what was seen since.
+    Each batch is a round. Where rows are read, each becomes a message (leaf, feature, class, value) per feature under
+    the tree as it stands; channels keep a histogram for each leaf, feature and class, in parts where keys are split;
+    from these the tree grows in one place, and goes back to all readers with the decision for the next batch. A tree
+    depends on the rows of each round; not on channels, moves or failures, as long as no key is split. Split, it differs
+    where histograms are full: as if rows had come in another order.
+
+    Yields one row per batch: ``leaves``, ``rows`` (labelled rows that it has grown from) and ``model``, which
+    `DecisionTreeModel.from_json` reads.
+
+    Costs O(bins) per row and feature; one place holds leaves * features * classes histograms, which are also written to
+    the control log with every batch.
 
     Parameters
     ----------
-    features, classes
-        Names of the feature columns, and the classes.
-    feature, threshold, left, right, depth
-        Of each node: which feature decides (`LEAF` for a leaf), where, the nodes below, and how deep it lies.
-    prior, seen
-        Rows of each class: estimated when the node was made, and counted in its histograms.
+    features
+        Columns of numbers.
+    classes
+        The values of the label; rows with others are passed over.
+    bins
+        Bins of each histogram.
+    candidates
+        Thresholds that are tried for each feature, at most; as many as there are bins where not given.
+    min_rows, min_gain, max_depth, max_leaves
+        See `Growth`.
+
+    References
+    ----------
+    Ben-Haim and Tom-Tov, A streaming parallel decision tree algorithm, JMLR 11, 2010.
+    Nasir et al., Partial Key Grouping, section 4.4.
 
     Examples
     --------
-    >>> tree = DecisionTree.root(["petal"], ["setosa", "virginica"])
-    >>> tree.leaves, tree.classify(pa.table({"petal": [1.0]})).to_pylist()
-    (1, ['setosa'])
-    >>> DecisionTree.from_json(tree.to_json()).to_json() == tree.to_json()
-    True
+    >>> from unskew.testing import run
+    >>> flowers = pa.table({"petal": [1.4, 1.3, 1.5, 4.7, 4.5, 5.1], "kind": ["setosa"] * 3 + ["virginica"] * 3})
+    >>> operator = DecisionTree(["petal"], ["setosa", "virginica"], min_rows=6)
+    >>> rounds = run(operator, [flowers, flowers], key="kind").outputs
+    >>> [(row["leaves"], row["rows"]) for output in rounds for row in output.to_pylist()]
+    [(2, 6), (2, 12)]
+    >>> model = DecisionTreeModel.from_json(rounds[-1]["model"][0].as_py())
+    >>> model.classify(pa.table({"petal": [2.0, 6.0]})).to_pylist()
+    ['setosa', 'virginica']
     """
 
-    features: tuple[str, ...]
-    classes: tuple[str | int, ...]
-    feature: Numbers
-    threshold: Floats
-    left: Numbers
-    right: Numbers
-    depth: Numbers
-    prior: Floats
-    seen: Floats
+    memory = "constant"
 
-    @classmethod
-    def root(cls, features: Sequence[str], classes: Sequence[str | int]) -> DecisionTree:
-        """Return a tree of one leaf that knows nothing."""
-        if not features or not classes:
-            raise ArgumentError("a tree needs features and classes", got=(list(features), list(classes)))
-        one, none = np.full(1, LEAF), np.zeros((1, len(classes)))
-        return cls(tuple(features), tuple(classes), one, np.zeros(1), one, one, np.zeros(1, np.int64), none, none)
+    def __init__(
+        self,
+        features: Sequence[str],
+        classes: Sequence[str | int],
+        *,
+        bins: int = 50,
+        candidates: int | None = None,
+        min_rows: int = 100,
+        min_gain: float = 0.005,
+        max_depth: int = 12,
+        max_leaves: int = 64,
+    ) -> None:
+        self.features, self.classes = tuple(features), tuple(classes)
+        self.growth = Growth(bins, candidates or bins, min_rows, min_gain, max_depth, max_leaves)
+        self.label: str | None = None
+        self._histogram = Histogram("value", bins=bins).bind(MESSAGES, MESSAGE_KEY)
+        DecisionTreeModel.root(self.features, self.classes)  # raises if there is none
+
+    def __repr__(self) -> str:
+        label = "" if self.label is None else f", label={self.label!r}"
+        return f"DecisionTree({list(self.features)}, {list(self.classes)}, {self.growth}{label})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DecisionTree) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
+        """Return a copy that knows its label, and works on messages."""
+        if len(key) != 1:
+            raise ArgumentError("a tree's key is the label", got=key, hint="name one column: balance(rows, 'label')")
+        label = require_column(input_schema, key[0])
+        if types.is_floating(label.type):
+            raise ColumnError("a label is a name or a whole number", where=f"column {key[0]!r}", got=str(label.type))
+        for name in self.features:
+            kind = require_column(input_schema, name).type
+            if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+                raise ColumnError("a feature must be a number", where=f"column {name!r}", got=str(kind))
+        bound = super().bind(MESSAGES, MESSAGE_KEY)
+        bound.label = key[0]
+        return bound
 
     @property
-    def leaves(self) -> int:
-        """How many leaves there are."""
-        return int((self.feature == LEAF).sum())
+    def value_schema(self) -> pa.Schema:
+        """A histogram."""
+        return self._histogram.value_schema
 
-    def leaf_of(self, rows: pa.Table) -> Numbers:
-        """Return the leaf that each row falls into."""
-        return _kernel_leaves(self._matrix(rows), self.feature, self.threshold, self.left, self.right)
+    @property
+    def output_schema(self) -> pa.Schema:
+        """Leaf, feature, class, and the histogram."""
+        return self._histogram.output_schema
 
-    def classify(self, rows: pa.Table) -> pa.Array:
-        """Return the most frequent class of each row's leaf, the first of equal ones."""
-        likeliest = (self.prior + self.seen).argmax(axis=1)
-        return pa.array(self.classes).take(pa.array(likeliest[self.leaf_of(rows)]))
+    @property
+    def output_key(self) -> tuple[str, ...]:
+        """None: a tree replaces the one before."""
+        return ()
 
-    def messages(self, rows: pa.Table, label: str) -> pa.Table:
-        """Return one message for each row and feature: leaf, feature, number of the class, value.
+    @property
+    def result_schema(self) -> pa.Schema:
+        """How large the tree is, what it has seen, and the tree."""
+        return pa.schema({"leaves": pa.int32(), "rows": pa.int64(), "model": pa.string()})
 
-        Null and NaN values, and rows whose label is no class of the tree, send none.
-        """
-        require_column(rows.schema, label)
-        labels = rows.column(label).combine_chunks()
-        places = pc.fill_null(pc.index_in(labels, pa.array(self.classes, labels.type)), -1).to_numpy()
-        matrix, width = self._matrix(rows), len(self.features)
-        sent = (~np.isnan(matrix) & (places >= 0)[:, np.newaxis]).ravel()
-        columns = [
-            np.repeat(self.leaf_of(rows), width),
-            np.tile(np.arange(width), rows.num_rows),
-            np.repeat(places, width),
-            matrix.ravel(),
-        ]
-        arrays = [pa.array(column[sent], field.type) for column, field in zip(columns, MESSAGES, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=MESSAGES)
+    def expand(self, rows: pa.Table) -> pa.Table:
+        """Return one message for each row and feature."""
+        assert self.label is not None
+        return self._tree(self.lesson).messages(rows, self.label)
 
-    def to_json(self) -> str:
-        """Return the tree as text, exact to the last bit."""
-        values = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        return json.dumps({"features": list(self.features), "classes": list(self.classes), **values})
+    def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
+        """Make a histogram of each group."""
+        return self._histogram.lift(rows, groups)
 
-    @classmethod
-    def from_json(cls, text: str) -> DecisionTree:
-        """Read what `to_json` wrote."""
-        values: dict[str, Any] = json.loads(text)
-        kinds = {name: np.float64 if name in _REAL else np.int64 for name in _ARRAYS}
-        arrays: dict[str, Any] = {name: np.array(values[name], kind) for name, kind in kinds.items()}
-        return cls(tuple(values["features"]), tuple(values["classes"]), **arrays)
+    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
+        """Make one histogram of several."""
+        return self._histogram.merge(values, groups)
 
-    def _matrix(self, rows: pa.Table) -> Floats:
-        matrix = np.empty((rows.num_rows, len(self.features)))
-        for place, name in enumerate(self.features):
-            column = rows.column(require_column(rows.schema, name).name)
-            try:
-                matrix[:, place] = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
-            except pa.ArrowNotImplementedError:
-                raise ColumnError(
-                    "a feature must be a number", where=f"column {name!r}", got=str(column.type)
-                ) from None
-        return matrix
+    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
+        """Return keys and histograms."""
+        return self._histogram.finish(keys, values)
+
+    def learn(self, learned: bytes, output: pa.Table) -> bytes:
+        """Let the tree grow; keep the histograms of its leaves, of which a batch has changed some."""
+        before, output = self._histograms(learned), output.cast(self.output_schema)
+        tree = self._tree(self.lesson_of(learned))
+        known = newest(tree, before, output)
+        grown = grow(tree, known, self.growth)
+        left = newest(grown, None, known)
+        metadata = {_TREE: grown.to_json().encode()}
+        return _to_bytes(left.replace_schema_metadata(metadata))
+
+    def lesson_of(self, learned: bytes) -> bytes:
+        """Return the tree."""
+        return pa.ipc.open_stream(learned).schema.metadata[_TREE] if learned else b""
+
+    def result(self, learned: bytes) -> pa.Table:
+        """Return the tree as one row."""
+        tree = self._tree(self.lesson_of(learned))
+        row = {"leaves": tree.leaves, "rows": round(tree.rows), "model": tree.to_json()}
+        return pa.Table.from_pylist([row], schema=self.result_schema)
+
+    def _histograms(self, learned: bytes) -> pa.Table | None:
+        return pa.ipc.open_stream(learned).read_all().replace_schema_metadata() if learned else None
+
+    def _tree(self, lesson: bytes) -> DecisionTreeModel:
+        return _read_tree(lesson) if lesson else DecisionTreeModel.root(self.features, self.classes)
 
 
-@njit(cache=True)
-def _kernel_leaves(matrix: Floats, feature: Numbers, threshold: Floats, left: Numbers, right: Numbers) -> Numbers:
-    leaves = np.zeros(len(matrix), np.int64)
-    for row in range(len(matrix)):
-        node = 0
-        while feature[node] != LEAF:
-            node = left[node] if matrix[row, feature[node]] <= threshold[node] else right[node]
-        leaves[row] = node
-    return leaves
+def _to_bytes(table: pa.Table) -> bytes:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(table)
+    return bytes(buffer.getvalue())
+
+
+@lru_cache(maxsize=4)
+def _read_tree(lesson: bytes) -> DecisionTreeModel:
+    return DecisionTreeModel.from_json(lesson.decode())

@@ -1,9 +1,12 @@
 """How a decision tree grows from histograms, round by round: the streaming parallel decision tree.
 
-tree = DecisionTree.root(features, classes)
-each round:  messages = tree.messages(rows, label)                             # in the tasks, with this round's tree
-histograms = balance(messages, MESSAGE_KEY).apply(Histogram("value"))    # on the channels
-tree = grow(tree, histograms)                                            # in one place
+    tree = DecisionTreeModel.root(features, classes)
+
+and in each round, as `DecisionTree` does it on a stream,
+
+    messages = tree.messages(rows, label)                                 # where rows are read, under this round's tree
+    histograms = balance(messages, MESSAGE_KEY).apply(Histogram("value"))  # on the channels
+    tree = grow(tree, histograms)                                         # in one place
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.operators.decision_tree import LEAF, MESSAGE_KEY, DecisionTree
 from unskew.operators.histogram import CENTRES, COUNTS, kernel_shrink, kernel_sum, kernel_uniform
+from unskew.operators.tree_model import LEAF, MESSAGE_KEY, DecisionTreeModel
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -75,7 +78,7 @@ class _Split:
     right: Floats
 
 
-def grow(tree: DecisionTree, histograms: pa.Table, growth: Growth | None = None) -> DecisionTree:
+def grow(tree: DecisionTreeModel, histograms: pa.Table, growth: Growth | None = None) -> DecisionTreeModel:
     """Return the tree after a round: leaves that have seen enough are split where that makes them purest.
 
     Pure and deterministic. Histograms of nodes that are no leaves any more are passed over. O(leaves * features *
@@ -97,7 +100,7 @@ def grow(tree: DecisionTree, histograms: pa.Table, growth: Growth | None = None)
 
     Examples
     --------
-    >>> tree = DecisionTree.root(["petal"], ["setosa", "virginica"])
+    >>> tree = DecisionTreeModel.root(["petal"], ["setosa", "virginica"])
     >>> rows = {"leaf": [0, 0], "feature": [0, 0], "label": [0, 1]}
     >>> bins = {"centres": [[1.0, 2.0], [4.0, 5.0]], "counts": [[40, 10], [30, 20]]}
     >>> tree = grow(tree, pa.table({**rows, **bins}))
@@ -117,7 +120,7 @@ def grow(tree: DecisionTree, histograms: pa.Table, growth: Growth | None = None)
     return _with_splits(replace(tree, seen=seen), sorted(chosen, key=lambda split: split.leaf))
 
 
-def newest(tree: DecisionTree, histograms: pa.Table | None, changed: pa.Table) -> pa.Table:
+def newest(tree: DecisionTreeModel, histograms: pa.Table | None, changed: pa.Table) -> pa.Table:
     """Return the latest histogram of every leaf, feature and class: those that changed, else those known before.
 
     What belongs to nodes that are no leaves of the tree is forgotten. A batch that comes again changes nothing.
@@ -159,7 +162,7 @@ def _best_split(leaf: int, by_feature: list[_Bins], growth: Growth) -> _Split | 
     return best
 
 
-def _with_splits(tree: DecisionTree, splits: list[_Split]) -> DecisionTree:
+def _with_splits(tree: DecisionTreeModel, splits: list[_Split]) -> DecisionTreeModel:
     nodes, added = len(tree.feature), 2 * len(splits)
     feature, threshold, left, right = tree.feature.copy(), tree.threshold.copy(), tree.left.copy(), tree.right.copy()
     for number, split in enumerate(splits):

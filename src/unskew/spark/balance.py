@@ -258,7 +258,7 @@ class BalancedStream:
         return Stage(
             events=self.events,
             operator=bound,
-            output_schema=output_schema or from_arrow_schema(bound.output_schema, prefer_timestamp_ntz=True),
+            output_schema=output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True),
             channels=self.channels,
             max_channels=self.max_channels,
             elastic=self.elastic,

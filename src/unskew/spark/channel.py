@@ -167,7 +167,7 @@ class ChannelProcessor(StatefulProcessor):
     def _work(
         self, state: KeyedState, channel: int, packs: list[tuple[int, pa.Table]], decision: Decision, clock: Clock
     ) -> tuple[pa.Table, pa.Table | None, ChannelReport]:
-        operator = self.settings.operator
+        operator = self.settings.operator.taught(decision.lesson)
         files = decision.install.get(channel, ())
         for file in files:
             moved = unpack(read_entry(file)).cast(state.row_schema)

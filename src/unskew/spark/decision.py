@@ -45,6 +45,8 @@ class Decision:
         The hottest keys, for schemes that give them more choices than others.
     memory_bytes
         State that each channel may hold in its local copy; none: as much as there is room for.
+    learned, lesson
+        What a `Learner` has learned from the batches before, and the part of it that tasks have to know.
 
     Examples
     --------
@@ -64,6 +66,8 @@ class Decision:
     previous_watermark_ms: int | None = None
     head: Head = field(default_factory=Head)
     memory_bytes: tuple[int, ...] = ()
+    learned: bytes = b""
+    lesson: bytes = b""
 
     @property
     def listed_keys(self) -> NDArray[np.int64]:
@@ -78,7 +82,7 @@ class Decision:
 
     def for_tasks(self) -> str:
         """Return as text what routers and channels need to know; travels with every task."""
-        return replace(self, memory=Memory()).to_json()
+        return replace(self, memory=Memory(), learned=b"").to_json()
 
     def to_json(self) -> str:
         """Return the decision as text."""
@@ -95,6 +99,8 @@ class Decision:
                 "previous_watermark_ms": self.previous_watermark_ms,
                 "head": [_encode(self.head.hashes.tobytes()), _encode(self.head.tuples.tobytes()), self.head.total],
                 "memory_bytes": self.memory_bytes,
+                "learned": _encode(self.learned),
+                "lesson": _encode(self.lesson),
             }
         )
 
@@ -119,6 +125,8 @@ class Decision:
                 previous_watermark_ms=entry["previous_watermark_ms"],
                 head=_head(*entry["head"]),
                 memory_bytes=tuple(entry["memory_bytes"]),
+                learned=_decode(entry.get("learned", "")),
+                lesson=_decode(entry.get("lesson", "")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"this is not a decision: {error}") from error

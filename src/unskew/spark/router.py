@@ -100,17 +100,18 @@ class Router:
         """Route one partition."""
         decision = current_decision(self.query)
         table, source = decision.table, task_context().partitionId()
+        operator = self.operator.taught(decision.lesson)
         if self.scheme is not None:
             by_scheme = ByScheme(self.scheme, decision.head, table.channels, source)
-            for sequence, rows in enumerate(self._packs(batches)):
-                _, hashes = with_hashes(rows, self.operator.key)
+            for sequence, rows in enumerate(map(operator.expand, self._packs(batches))):
+                _, hashes = with_hashes(rows, operator.key)
                 yield self.packed.rows(rows, by_scheme(hashes), source, sequence)
             return
         if source == 0:
             yield self.packed.ticks(decision.channels_called, source)
         tuple_route = LeastLoaded(table, source) if table.split else None
-        for sequence, rows in enumerate(self._packs(batches)):
-            routed, channels = prepare(rows, self.operator, table, tuple_route)
+        for sequence, rows in enumerate(map(operator.expand, self._packs(batches))):
+            routed, channels = prepare(rows, operator, table, tuple_route)
             yield self.packed.rows(routed, channels, source, sequence)
 
     def _packs(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from unskew.spark.control_log import ControlLog
 from unskew.spark.controller import Controller
 from unskew.spark.decision import Decision
 from unskew.spark.figures import BatchFigures
+from unskew.spark.learning import Learned, channel_schema
 from unskew.spark.output import materialised
 from unskew.spark.prometheus import Totals
 from unskew.spark.reports import ChannelReport
@@ -86,17 +88,24 @@ class Runtime:
     def on_batch(self, output: DataFrame, batch_id: int) -> None:
         """Take in a batch's output; called by Spark."""
         started = time.monotonic()
-        with materialised(output, self._output_schema, self._operator, self._output_bytes) as batch:
-            self._sink(batch.rows, batch_id)
+        last = self._decision_for(batch_id)
+        schema = channel_schema(self._operator, self._output_schema)
+        with materialised(output, schema, self._operator, self._output_bytes) as batch:
+            learned = Learned.of(self._operator, last, batch.rows, self._output_schema)
+            self._sink(learned.rows, batch_id)
             self._output_bytes = batch.bytes
-            self._decide(batch_id, {report.channel: report for report in batch.reports}, started)
+            self._decide(last, {report.channel: report for report in batch.reports}, learned, started)
 
-    def _decide(self, batch_id: int, reports: Mapping[int, ChannelReport], started: float) -> None:
-        last = self.decision if self.decision.batch_id == batch_id else self._log.read_decision(batch_id)
-        if last is None:
+    def _decision_for(self, batch_id: int) -> Decision:
+        found = self.decision if self.decision.batch_id == batch_id else self._log.read_decision(batch_id)
+        if found is None:
             raise CheckpointError(
                 f"there is no decision for batch {batch_id}", where=self._log.root, hint="restore the checkpoint"
             )
+        return found
+
+    def _decide(self, last: Decision, reports: Mapping[int, ChannelReport], learned: Learned, started: float) -> None:
+        batch_id = last.batch_id
         self._scale(last, time.monotonic() - started)
         with self._lock:
             channels, memory_bytes = self._channels, self._memory_bytes
@@ -108,6 +117,7 @@ class Runtime:
             channels=channels,
             memory_bytes=memory_bytes,
         )
+        decision = replace(decision, learned=learned.learned, lesson=learned.lesson)
         self._log.write_decision(decision)
         self._log.forget_before(batch_id)
         self.announce(decision)

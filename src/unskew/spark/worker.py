@@ -44,5 +44,5 @@ class Worker:
         blobs = packs.sort_by([("source", "ascending"), ("sequence", "ascending")]).column("blob")
         if len(blobs):
             rows = pa.concat_tables([unpack(blob.as_buffer()) for blob in blobs]).cast(self.operator.input_schema)
-            combined, channels = prepare(rows, self.operator, decision.table)
+            combined, channels = prepare(rows, self.operator.taught(decision.lesson), decision.table)
             yield self.packed.rows(combined, channels, worker, 0)

@@ -85,11 +85,11 @@ class Case:
 
 
 def other_batches(case: Case, batches: Batches) -> str | None:
-    """Cut the batches into parts; where time does not matter, also join them."""
+    """Cut the batches into parts; where neither time nor rounds matter, also join them."""
     operator = case.bound(batches)
     expected = _in_the_end(operator, case.plain(batches).outputs)
     runs = [case.run(batches, seed=seed, parts=seed + 2) for seed in range(case.seeds)]
-    if operator.time_mode == "none":
+    if operator.time_mode == "none" and not operator.learns:
         runs.append(case.run([pa.concat_tables(batches)]))
     for got in runs:
         found = (
@@ -124,7 +124,7 @@ def merging(case: Case, batches: Batches) -> str | None:
     operator = case.bound(batches)
     if not isinstance(operator, Mergeable):
         return None
-    rows = pa.concat_tables(batches).combine_chunks()
+    rows = operator.expand(pa.concat_tables(batches)).combine_chunks()
     whole = _partial(operator, rows)
     expected = _finished(operator, whole)
     for seed in range(case.seeds):
@@ -149,10 +149,13 @@ def merging(case: Case, batches: Batches) -> str | None:
 
 def moving_keys(case: Case, batches: Batches) -> str | None:
     """Move keys and slots between channels before every batch."""
+    operator = case.bound(batches)
 
     def steps(seed: int) -> list[pa.Table | Event]:
-        random = disturbed(batches, key=case.key, channels=case.channels, slots=_SLOTS, seed=seed)
-        return [step for step in random if not isinstance(step, (ABORT, RESTART))]
+        keyed, given = [operator.expand(batch) for batch in batches], iter(batches)
+        random = disturbed(keyed, key=operator.key, channels=case.channels, slots=_SLOTS, seed=seed)
+        moves = [step for step in random if not isinstance(step, (ABORT, RESTART))]
+        return [next(given) if isinstance(step, pa.Table) else step for step in moves]
 
     return _compared(case, batches, steps)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
 from unskew.hashing import hash_keys
-from unskew.operators import Clock, KeyedState, LocalCache, MemoryStore, Operator, group_rows
+from unskew.operators import Clock, KeyedState, Learner, LocalCache, MemoryStore, Operator, group_rows
 from unskew.routing.table import RoutingTable
 from unskew.testing.steps import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, Event
 
@@ -58,6 +58,7 @@ class Runtime:
     previous_watermark_ms: int = 0
     late_rows: int = 0
     failing: bool = False
+    learned: bytes = b""
     stores: list[MemoryStore] = field(init=False)
     table: RoutingTable = field(init=False)
     target: RoutingTable = field(init=False)
@@ -86,7 +87,7 @@ class Runtime:
                 raise ArgumentError("this is neither a batch nor something that may happen", got=event)
 
     def batch(self, rows: pa.Table) -> list[pa.Table]:
-        """Run a batch, again if it fails; returns the output of each part."""
+        """Run a batch, again if it fails; returns the output of each part, of learners what they have learned."""
         cuts = np.sort(self.random.integers(rows.num_rows + 1, size=self.parts - 1)).tolist() if self.parts > 1 else []
         bounds, self.late_rows, outputs = [0, *cuts, rows.num_rows], 0, []
         for number, (start, stop) in enumerate(pairwise(bounds), start=1):
@@ -95,7 +96,7 @@ class Runtime:
         self.clock_ms += _BATCH_MS
         self.previous_watermark_ms = self.watermark_ms
         self.watermark_ms = self._watermark_after(rows)
-        return outputs
+        return self._result(outputs)
 
     def held(self) -> pa.Table:
         """Return the state of all channels."""
@@ -104,6 +105,17 @@ class Runtime:
             return pa.concat_tables(
                 [rows for state in states for rows in (state.row_schema.empty_table(), *state.scan())]
             )
+
+    def _result(self, outputs: list[pa.Table]) -> list[pa.Table]:
+        """Let the operator learn from a batch's output, if it does; a key's last row replaces those of parts before."""
+        if not isinstance(self.operator, Learner):
+            return outputs
+        rows = pa.concat_tables(reversed(outputs))
+        keys = rows.select(list(self.operator.key))
+        groups = group_rows(keys, hash_keys(keys, self.operator.key), self.operator.key)
+        self.learned = self.operator.learn(self.learned, rows.take(pa.array(groups.order[groups.starts[:-1]])))
+        self.operator = self.operator.taught(self.operator.lesson_of(self.learned))
+        return [self.operator.result(self.learned)]
 
     def _part(self, rows: pa.Table, last: bool) -> pa.Table:
         """Run a part of a batch, again if it fails."""
@@ -179,7 +191,7 @@ class Runtime:
         bounds = np.linspace(0, rows.num_rows, self.random.integers(1, _MOST_PACKS) + 1).astype(int).tolist()
         packs = [(self.operator.combined_schema.empty_table(), np.empty(0, np.int64))]
         for start, stop in pairwise(bounds):
-            part = rows.slice(start, stop - start)
+            part = self.operator.expand(rows.slice(start, stop - start))
             groups = group_rows(part, hash_keys(part, self.operator.key), self.operator.key)
             combined, groups = self.operator.combine(part, groups)
             packs.append((combined, groups.hashes[groups.group_of_row]))
