@@ -33,6 +33,7 @@ ABOVE = {
     "experiments",
     "workloads",
     "bench",
+    "report",
     "demo",
     "doctor",
     "testing",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unskew import __version__, machine
-from unskew.bench import Benchmark, Row, Timing, benchmarks, interleave, report
+from unskew.bench import Benchmark, Row, Timing, benchmarks, interleave, report, store
 from unskew.errors import ArgumentError
 
 
@@ -75,6 +75,37 @@ def test_report_has_exactly_the_agreed_form():
     assert [list(row) for row in result["rows"]] == [fields, fields]
     assert list(result["rows"][0].values()) == ["hash", "unskew", 120.0, "M/s", 2.5, 100.0, True]
     assert list(result["rows"][1].values()) == ["hash", "numpy", 48.0, "M/s", None, None, None]
+
+
+def test_the_file_has_spread_samples_and_configuration_too(tmp_path):
+    class Example(Benchmark):
+        summary = "none"
+
+        def run(self, quick):
+            self.note("nobody else came")
+            return [Row("batch", "unskew", 3.0, "s", better="lower", samples=(5.0, 1.0, 2.0, 3.0, 4.0))]
+
+    Example.name = "example"
+    record = store.measure(Example(), quick=True)
+    path = store.place("example", quick=True, folder=tmp_path)
+    store.save(record, path)
+    assert path == tmp_path / machine.commit() / "example-quick.json"
+    assert store.load(path) == record
+    assert (record["quick"], record["notes"]) == (True, ["nobody else came"])
+    [row] = record["rows"]
+    assert (row["spread"], row["samples"], row["better"]) == (2.0, [5.0, 1.0, 2.0, 3.0, 4.0], "lower")
+    agreed = store.printed(record)
+    assert list(agreed) == ["benchmark", "commit", "machine", "rows"]
+    assert list(agreed["rows"][0]) == ["name", "contender", "value", "unit", "ratio", "target", "met"]
+
+
+def test_what_json_printed_can_be_loaded(tmp_path):
+    path = tmp_path / "printed.json"
+    store.save(report("routing", [Row("hash", "numpy", 48.0, "M/s")]), path)
+    assert store.load(path)["rows"][0]["spread"] is None
+    path.write_text('{"benchmark": "routing"}')
+    with pytest.raises(ArgumentError, match="no result of unskew bench"):
+        store.load(path)
 
 
 def test_the_machine_is_described():

@@ -120,13 +120,44 @@ def test_bench_prints_one_object_and_writes_it(example_benchmark, tmp_path):
     printed = json.loads(result.stdout)
     assert printed["rows"][0]["value"] == 10.0
     assert printed["rows"][0]["met"] is False
-    assert json.loads(out.read_text()) == printed
+    kept = json.loads(out.read_text())
+    assert {name: kept[name] for name in ("benchmark", "commit", "machine")} == {
+        name: printed[name] for name in ("benchmark", "commit", "machine")
+    }
+    assert printed["rows"][0].items() <= kept["rows"][0].items()
+    assert kept["quick"] is True
 
 
-def test_bench_prints_a_table(example_benchmark):
-    shown = runner.invoke(app, ["bench", "example-of-the-tests"]).stdout
+def test_bench_prints_a_table_and_keeps_the_result_by_commit(example_benchmark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = runner.invoke(app, ["bench", "example-of-the-tests", "--page", "page.html"]).stdout
     assert "20 numbers" in shown
     assert "yes" in shown
+    [kept] = (tmp_path / "artifacts" / "bench").rglob("*.json")
+    assert kept.name == "example-of-the-tests.json"
+    assert kept.parent.name == json.loads(kept.read_text())["commit"]
+    assert f"unskew report {kept.relative_to(tmp_path)}" in shown
+    assert "count" in (tmp_path / "page.html").read_text()
+
+
+def test_bench_of_everything_keeps_results_and_writes_pages(example_benchmark, tmp_path, monkeypatch):
+    from unskew.bench import suite
+
+    def pretended(names, quick):
+        assert quick
+        from unskew.bench import store
+
+        for name in names:
+            yield store.measure(example_benchmark(), quick) if name in benchmarks else None
+
+    monkeypatch.setattr(suite, "run_each", pretended)
+    pages = [tmp_path / "page.md", tmp_path / "page.html"]
+    arguments = ["bench", "all", "--quick", "--only", "example-of-the-tests", "--out", str(tmp_path / "kept")]
+    result = runner.invoke(app, [*arguments, *(f"--page={page}" for page in pages)])
+    assert result.exit_code == 0
+    assert "0 of 1 targets met" in result.stdout
+    assert (tmp_path / "kept" / "example-of-the-tests-quick.json").exists()
+    assert all("example-of-the-tests" in page.read_text() for page in pages)
 
 
 def test_bench_without_a_name_says_what_to_do(capsys):

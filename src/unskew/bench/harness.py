@@ -35,6 +35,8 @@ class Row:
         The value that was hoped for, in the same unit.
     better
         Whether a ``"higher"`` or a ``"lower"`` value is better; decides `met`.
+    samples
+        What was measured again and again, in order and in the same unit, if the value sums that up; gives `spread`.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Row:
     ratio: float | None = None
     target: float | None = None
     better: Better = "higher"
+    samples: Sequence[float] = ()
 
     @property
     def met(self) -> bool | None:
@@ -61,10 +64,26 @@ class Row:
             return None
         return self.value >= self.target if self.better == "higher" else self.value <= self.target
 
+    @property
+    def spread(self) -> float | None:
+        """The interquartile range of the samples; None where there are less than two.
+
+        Examples
+        --------
+        >>> Row("batch", "unskew", 3.0, "s", samples=(1.0, 2.0, 3.0, 4.0, 5.0)).spread
+        2.0
+        """
+        return Timing.of(self.samples).spread_seconds if len(self.samples) > 1 else None
+
     def as_dict(self) -> dict[str, object]:
         """Return the seven fields that a report holds."""
         names = ("name", "contender", "value", "unit", "ratio", "target", "met")
         return {name: getattr(self, name) for name in names}
+
+    def as_record(self) -> dict[str, object]:
+        """Return all that is known, for the file: the seven fields, what is better, spread and samples."""
+        samples = [float(f"{sample:.5g}") for sample in self.samples]
+        return {**self.as_dict(), "better": self.better, "spread": self.spread, "samples": samples}
 
 
 @dataclass(frozen=True)
@@ -88,6 +107,20 @@ class Timing:
             return cls(samples[0], 0.0, tuple(samples))
         low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
         return cls(middle, high - low, tuple(samples))
+
+    def rates(self, work: float) -> tuple[float, ...]:
+        """Return how much of `work` was done per second, by sample.
+
+        Examples
+        --------
+        >>> Timing.of([0.5, 0.25]).rates(10)
+        (20.0, 40.0)
+        """
+        return tuple(work / seconds for seconds in self.samples)
+
+    def scaled(self, factor: float) -> tuple[float, ...]:
+        """Return the samples in another unit: ``scaled(1e3)`` in milliseconds."""
+        return tuple(factor * seconds for seconds in self.samples)
 
 
 def interleave(
@@ -139,6 +172,9 @@ class Benchmark(abc.ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
 
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):
@@ -147,6 +183,10 @@ class Benchmark(abc.ABC):
     @abc.abstractmethod
     def run(self, quick: bool) -> list[Row]:
         """Measure and return the rows; with `quick`, on sizes that end within a minute."""
+
+    def note(self, text: str) -> None:
+        """Have a sentence stand below the table: who is missing and why, what explains a missed target."""
+        self.notes.append(text)
 
 
 benchmarks: Registry[Benchmark] = Registry("benchmark", "unskew.bench")

@@ -32,6 +32,7 @@ COMMANDS = {
     "simulate": "unskew.cli.simulate",
     "kafka": "unskew.cli.kafka",
     "bench": "unskew.cli.bench",
+    "report": "unskew.cli.report",
 }
 
 app = typer.Typer(

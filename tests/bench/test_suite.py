@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from unskew.bench import Row, benchmarks, report, suite
+from unskew.bench.suite import limit_seconds, run_each
+
+PROMISED = {"routing", "state", "planners", "splitters", "operators", "migration", "skew", "scale"}
+
+
+def python(code):
+    return lambda name, quick, out: [sys.executable, "-c", code.format(name=name, quick=quick, out=str(out))]
+
+
+def test_everything_promised_is_there_and_ends_within_twenty_minutes():
+    assert set(benchmarks) >= PROMISED
+    assert sum(limit_seconds(name, quick=True) for name in benchmarks) < 20 * 60
+
+
+def test_the_command_is_that_of_one_benchmark(tmp_path):
+    arguments = suite.command("routing", True, tmp_path / "r.json")
+    assert arguments[1:] == ["-m", "unskew", "bench", "routing", "--quick", "--out", str(tmp_path / "r.json")]
+    assert "--quick" not in suite.command("routing", False, tmp_path / "r.json")
+
+
+def test_records_come_in_order():
+    written = json.dumps(report("NAME", [Row("a", "b", 1.0, "s")])).replace("NAME", "' + '{name}' + '")
+    code = (
+        "open('{out}', 'w').write('"
+        + written.replace("{", "{{").replace("}", "}}").replace("{{name}}", "{name}")
+        + "')"
+    )
+    records = list(run_each(["one", "two"], quick=True, run=python(code)))
+    assert [record["benchmark"] for record in records] == ["one", "two"]
+    assert records[0]["rows"][0]["value"] == 1.0
+
+
+def test_a_failure_is_told_and_the_next_one_runs():
+    code = "import sys; sys.exit('no Spark for {name}')"
+    records = list(run_each(["one", "two"], quick=True, run=python(code)))
+    assert [record["rows"] for record in records] == [[], []]
+    assert "no Spark for two" in records[1]["notes"][0]
+
+
+def test_one_that_does_not_end_is_stopped_with_what_it_started(tmp_path):
+    child = tmp_path / "child"
+    code = (
+        "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)']); "
+        f"open({str(child)!r}, 'w').write(str(p.pid)); time.sleep(300)"
+    )
+    [record] = run_each(["slow"], quick=True, limit=lambda name, quick: 2.0, run=python(code))
+    assert "did not end within 2 seconds" in record["notes"][0]
+    for _ in range(100):
+        if not _alive(int(child.read_text())):
+            break
+        time.sleep(0.1)
+    assert not _alive(int(child.read_text()))
+
+
+def _alive(process):
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

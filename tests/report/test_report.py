@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from unskew.bench import Benchmark, Row, store
+from unskew.cli import app
+from unskew.errors import ArgumentError
+from unskew.experiments.claims import Claim, save_claims
+from unskew.report import write_benchmarks, write_report
+from unskew.report.headline import MARKS, headline_numbers, update
+from unskew.report.markdown import markdown
+from unskew.report.picture import draw_before_after
+from unskew.report.runs import kind
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects tags, cells and what a page would load; insists that tags are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.loaded, self.open, self.cells = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+        for name, value in attributes:
+            if name in {"src", "href", "xlink:href", "data", "srcset"} and not value.startswith(("#", "data:")):
+                self.loaded.append(value)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and {"td", "th"} & set(self.open):
+            self.cells[-1] += data
+
+
+def page_of(path):
+    text = path.read_text()
+    page = Page(text)
+    assert page.loaded == []
+    assert "script" not in page.tags
+    assert "@import" not in text
+    assert "url(http" not in text
+    assert 'name="viewport"' in text
+    return page, text
+
+
+def skewed(quick=False, samples=True):
+    """Return a record as `unskew bench skew` keeps it."""
+    throughput = {
+        "round robin": 1.0,
+        "Spark's hash": 0.5,
+        "Mixed 0.08": 0.9,
+        "Mixed 0.02": 0.96,
+        "Mixed and split": 0.99,
+    }
+    rows = [
+        Row("Zipf 1.0: throughput over round robin", who, value, "x", ratio=value / 0.5, target=0.95)
+        for who, value in throughput.items()
+    ]
+    rows += [
+        Row("Zipf 1.0: batch, median", who, 2 / value, "s", better="lower", samples=[2 / value] * 5 if samples else ())
+        for who, value in throughput.items()
+    ]
+    return record("skew", rows, quick)
+
+
+def record(name, rows, quick=False, notes=()):
+    class Pretended(Benchmark):
+        summary = "a <benchmark> that was run already"
+
+        def run(self, quick):
+            for note in notes:
+                self.note(note)
+            return rows
+
+    Pretended.name = name
+    return store.measure(Pretended(), quick)
+
+
+def state():
+    rows = [
+        Row("per-key: times faster", "drop-in", 4.25, "x", target=3.5, samples=(4.0, 4.2, 4.3, 4.6)),
+        Row("per-key: times faster", "lean", 9.5, "x", target=10),
+        Row("quiet", "unskew", 1.0, "s", better="lower"),
+    ]
+    return record("state", rows, notes=["native is <faster>"])
+
+
+def demo():
+    batch = {
+        "rows": 800,
+        "imbalance": 1.5,
+        "moves": 3,
+        "channel_rows": [600, 200],
+        "channel_seconds": [0.6, 0.2],
+        "hot_keys": [{"name": "user-<7>", "rows": 400, "channel": 1}],
+    }
+    racers = {
+        racer: {"figures": {}, "batches": [{**batch, "number": n, "seconds": seconds} for n in range(4)]}
+        for racer, seconds in (("hash", 3.0), ("unskew", 2.0))
+    }
+    return {
+        "settings": {"batches": 4, "channels": 2},
+        "racers": racers,
+        "speedup": 1.5,
+        "same_result": True,
+        "exact": True,
+    }
+
+
+def claims():
+    return [
+        Claim("fig1", "1", "a < b", "a < 2", "a = 1", "confirmed"),
+        Claim("fig2", "2", "c", "c > 2", "c = 1", "refuted", "because of & so on"),
+    ]
+
+
+def test_benchmarks_have_every_row_and_a_plot_each(tmp_path):
+    records = [skewed(), state()]
+    for each in records:
+        store.save(each, tmp_path / "run" / f"{each['benchmark']}.json")
+    page, text = page_of(write_report(tmp_path / "run", tmp_path / "page.html"))
+    assert page.tags.count("svg") == 2
+    assert page.tags.count("tr") == 2 + sum(len(each["rows"]) for each in records)
+    for each in records:
+        for row in each["rows"]:
+            assert row["name"] in page.cells
+            assert f"{row['value']:,.4g} {row['unit']}" in page.cells
+    assert "native is &lt;faster&gt;" in text
+    assert "a &lt;benchmark&gt;" in text.lower()
+    assert records[0]["commit"] in text
+    assert page.cells.count("no") == 2 + 1  # two below 0.95, and the lean function
+
+
+def test_a_paper_has_every_claim_and_figure(tmp_path):
+    from matplotlib.figure import Figure
+
+    folder = tmp_path / "paper-example"
+    folder.mkdir()
+    save_claims(claims(), folder / "claims.json")
+    Figure(figsize=(1, 1)).savefig(folder / "figure-3.png")
+    page, text = page_of(write_report(folder, tmp_path / "page.html"))
+    assert page.tags.count("img") == 1
+    assert page.tags.count("tr") == 3
+    for claim in claims():
+        assert {claim.claim, claim.expected, claim.measured} <= set(page.cells)
+    assert "because of &amp; so on" in text
+    assert page_of(write_report(folder / "claims.json", tmp_path / "again.html"))[1] == text
+
+
+def test_a_race_has_plots_and_hot_keys(tmp_path):
+    (tmp_path / "demo.json").write_text(json.dumps(demo()))
+    page, text = page_of(write_report(tmp_path / "demo.json", tmp_path / "page.html"))
+    assert page.tags.count("svg") == 2
+    assert "1.50 times the rows per second" in text
+    assert "user-&lt;7&gt;" in text
+    assert "batch recount" in text
+
+
+def test_all_kinds_in_one_folder_make_one_page(tmp_path):
+    run = tmp_path / "run"
+    store.save(skewed(), run / "bench" / "skew.json")
+    (run / "paper-example").mkdir()
+    save_claims(claims(), run / "paper-example" / "claims.json")
+    (run / "demo.json").write_text(json.dumps(demo()))
+    page, text = page_of(write_report(run, tmp_path / "page.html"))
+    assert page.tags.count("svg") == 3
+    for expected in ("1.50 times", "How fast unskew is", "Claims of example"):
+        assert expected in text
+
+
+def test_names_inside_plots_differ(tmp_path):
+    for each in (skewed(), state()):
+        store.save(each, tmp_path / "run" / f"{each['benchmark']}.json")
+    text = write_report(tmp_path / "run", tmp_path / "page.html").read_text()
+    plots = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+    clips = [set(re.findall(r'<clipPath id="([^"]+)"', plot)) for plot in plots]
+    assert clips[0] & clips[1] == set()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"a": 1}', "no json"])
+def test_what_is_no_result_is_refused(tmp_path, content):
+    path = tmp_path / "some.json"
+    path.write_text(content)
+    with pytest.raises(ArgumentError, match="unskew bench, unskew paper or unskew demo"):
+        write_report(path, tmp_path / "page.html")
+    with pytest.raises(ArgumentError, match="no such file"):
+        write_report(tmp_path / "missing", tmp_path / "page.html")
+
+
+def test_a_race_without_a_batch_is_no_result():
+    result = demo()
+    result["racers"]["hash"]["figures"] = None
+    assert kind(result) is None
+
+
+def test_markdown_has_machine_commands_targets_and_every_row():
+    records = [skewed(quick=True), state()]
+    text = markdown(records)
+    for each in records:
+        assert f"## {each['benchmark']}\n" in text
+        assert each["commit"] in text
+    assert "unskew bench skew --quick\n" in text
+    assert "unskew bench state\n" in text
+    assert f"{records[0]['machine']['cores']} cores" in text
+    assert f"pyspark {records[0]['machine']['packages']['pyspark']}" in text
+    assert "| 3 of 5 |" in text
+    assert re.search(r"\| per-key: times faster \| drop-in \| 4.25 x \| 0.225 \|  \| 3.5 \| yes \|", text)
+    assert re.search(r"\| per-key: times faster \| lean \| 9.5 x \|  \|  \| 10 \| no \|", text)
+    assert re.search(r"\| Mixed 0.08 \| 0.9 \(\*\*missed\*\*: 0.95\) \| 2.22 \|", text)
+    assert "native is <faster>" in text
+
+
+def test_whole_runs_come_before_quick_ones_and_failures():
+    quick, whole = skewed(quick=True), skewed()
+    failed = store.failure("skew", quick=False, reason="It did not end.")
+    assert store.newest([whole, quick, failed]) == [whole]
+    assert store.newest([failed, quick]) == [quick]
+    assert "It did not end." in markdown([failed])
+
+
+def test_three_numbers_from_the_records():
+    numbers = headline_numbers([skewed(), state()])
+    assert [number.value for number in numbers] == ["1.92x", "96%", "4.2x"]
+    assert headline_numbers([]) == []
+
+
+def test_the_page_of_the_documentation_and_the_readme_hold_the_same_numbers(tmp_path):
+    records = [skewed(), state()]
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# name\n\n{MARKS[0]}\n{MARKS[1]}\n\nThe rest.\n")
+    page = write_benchmarks(records, tmp_path / "docs" / "benchmarks.md")
+    write_benchmarks(records, readme)
+    assert (tmp_path / "docs" / "benchmarks-skew.svg").exists()
+    text = readme.read_text()
+    assert text.startswith("# name\n")
+    assert text.endswith("The rest.\n")
+    numbers = re.findall(r"\*\*(.+?)\*\*", text)
+    assert len(numbers) == 3
+    assert all(f"**{number}**" in page.read_text() for number in numbers)
+    assert "](docs/benchmarks-skew.svg)" in text
+    update(readme, records)
+    assert readme.read_text() == text
+    update(readme, [state()])  # a number is missing: what was measured last stays
+    assert readme.read_text() == text
+
+
+def test_a_page_with_one_mark_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(MARKS[0])
+    with pytest.raises(ArgumentError, match="both marks"):
+        update(page, [skewed(), state()])
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_the_picture_shows_both_and_the_ideal(tmp_path, samples):
+    path = tmp_path / "picture.svg"
+    assert draw_before_after([skewed(samples=samples)], path)
+    text = path.read_text()
+    assert ("seconds per batch" in text) == samples
+    for label in ("Spark's hash", "unskew (Mixed 0.02)", "round robin (ideal)"):
+        assert text.count(label) == 2 if samples else 1
+    assert not draw_before_after([state()], path)
+
+
+def test_the_command(tmp_path):
+    store.save(state(), tmp_path / "state.json")
+    out = tmp_path / "page.html"
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "state.json"), "--out", str(out), "--json"])
+    assert json.loads(result.stdout) == {"page": str(out.resolve())}
+    assert out.exists()
+    shown = CliRunner().invoke(app, ["report", str(tmp_path / "state.json"), "--out", str(tmp_path / "page.md")]).stdout
+    assert "page.md" in shown
+    assert Path(tmp_path / "page.md").read_text().startswith("# Benchmarks")
