@@ -16,9 +16,9 @@ def pretend(monkeypatch, interrupted=False):
     race.add("hash", Batch(0, 3.0, (600, 200), (1.8, 0.6), totals={"a": 800}))
     race.add("unskew", Batch(0, 2.0, (400, 400), (1.2, 1.2), totals={"a": 800}, moves=4))
 
-    def run(settings, view, out):
+    def run(settings, view, out, keep):
         asked.append(settings)
-        return Result(settings, race, out, interrupted)
+        return Result(settings, race, out, interrupted, None if interrupted else True, keep)
 
     asked = []
     monkeypatch.setattr("unskew.demo.run.run", run)
@@ -34,6 +34,7 @@ def test_json_has_all_of_it(monkeypatch):
     assert asked == [Settings(batches=1, rows=800, channels=2)]
     assert printed["speedup"] == pytest.approx(1.5)
     assert printed["same_result"] is True
+    assert printed["exact"] is True
     assert printed["racers"]["hash"]["figures"]["mean_imbalance"] == pytest.approx(1.5)
     assert printed["racers"]["unskew"]["batches"][0]["channel_rows"] == [400, 400]
     assert printed["page"] == "page.html"
@@ -46,6 +47,8 @@ def test_people_get_the_table_and_the_page(monkeypatch):
     assert "throughput, rows/s" in result.stdout
     assert "1.50x" in result.stdout
     assert "unskew-demo.html" in result.stdout
+    assert "equal to a batch recount" in result.stdout
+    assert "unskew report artifacts/demo/" in result.stdout
 
 
 def test_ctrl_c_is_told_by_the_exit_code(monkeypatch):

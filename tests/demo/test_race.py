@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from unskew.demo import Batch, Race
+from unskew.demo import Batch, HotKey, Race
+from unskew.demo.race import Migration
+from unskew.demo.run import is_exact
 
 
 def batch(number, seconds, rows, moves=0, **totals):
@@ -29,6 +31,25 @@ def test_figures_are_over_the_batches_that_both_ended_without_the_first_two():
     assert (theirs.mean_imbalance, theirs.worst_imbalance) == (pytest.approx(1.25), pytest.approx(1.5))
     assert ours.p99_seconds == pytest.approx(1.99)
     assert race.speedup == pytest.approx(2.0)
+
+
+def test_the_last_counts_are_those_of_the_batches_that_both_ended():
+    hashed = [batch(0, 1.0, (2, 1), a=2, b=1), batch(1, 1.0, (1, 0), a=3), batch(2, 1.0, (1, 0), a=4)]
+    race = race_of(hashed, hashed[:2])
+    assert race.counts("hash") == race.counts("unskew") == {"a": 3, "b": 1}
+    assert is_exact(race, {2: {"a": 3, "b": 1}}.__getitem__)
+    assert not is_exact(race, lambda batches: {"a": 4, "b": 1})
+    assert not is_exact(race, lambda batches: {"a": 3, "b": 1, "c": 1})
+
+
+def test_a_migration_is_a_hot_key_with_another_channel():
+    race = Race()
+    for number, channels in enumerate([(0, 1), (0, 3), (2, 3)]):
+        hot = (HotKey("a", 5, channels[0], 10 * number), HotKey("b", 4, channels[1], number), HotKey(f"{number}", 1, 0))
+        race.add("unskew", Batch(number, 1.0, (5, 5), (1.0, 1.0), hot))
+    assert race.migrations("unskew", 0) == []
+    assert race.migrations("unskew", 1) == [Migration("b", 1, 1, 3, 0, 1)]
+    assert race.migrations("unskew", 2) == [Migration("a", 2, 0, 2, 10, 20)]
 
 
 def test_the_last_batch_stands_for_all_if_there_are_only_first_ones():

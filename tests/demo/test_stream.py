@@ -11,7 +11,9 @@ import pytest
 
 from unskew.demo import Settings
 from unskew.demo.run import run
+from unskew.demo.stream import recount
 from unskew.demo.view import NoView
+from unskew.report import write_report
 from unskew.workloads import workload
 
 SMALL = Settings(batches=3, rows=500, channels=2, keys=50, shift=10, batches_per_shift=2, microseconds_per_row=100)
@@ -46,10 +48,13 @@ def test_the_operator_counts_across_batches(monkeypatch):
 @pytest.mark.spark
 def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
     partitions_before = spark.conf.get("spark.sql.shuffle.partitions")
-    result = run(SMALL, NoView(), tmp_path / "page.html")
+    result = run(SMALL, NoView(), tmp_path / "page.html", tmp_path / "kept" / "demo.json")
     race = result.race
     assert not result.interrupted
     assert race.same_result
+    assert result.exact is True
+    write_report(tmp_path / "kept" / "demo.json", tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == result.page.read_text()
     stream = workload("key-shift", exponent=1.0, keys=50, shift=10, interval_seconds=1, every_seconds=2)
     names = spark.createDataFrame([(f"user-{key}",) for key in range(50)], "key string")
     channel_of = {row.key: row.channel for row in names.selectExpr("key", "pmod(hash(key), 2) as channel").collect()}
@@ -59,6 +64,7 @@ def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
         assert hashed.number == balanced.number == number
         counts = Counter(f"user-{key}" for key in stream.keys(number, SMALL.rows).tolist())
         totals += counts
+        assert recount(spark, SMALL, number + 1) == totals
         rows = [0, 0]
         for name, count in counts.items():
             rows[channel_of[name]] += count
@@ -85,6 +91,7 @@ def test_ctrl_c_keeps_what_was_seen_and_stops_the_queries(spark, tmp_path):
     assert len(result.race.batches["hash"]) == 1
     assert result.page is None  # there is nothing to compare yet
     assert result.as_dict()["same_result"] is None
+    assert result.as_dict()["exact"] is None
     assert spark.streams.active == []
     assert spark.range(3).count() == 3
 

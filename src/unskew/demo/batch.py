@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from unskew.load.metrics import skewness
 
 
 @dataclass(frozen=True)
 class HotKey:
-    """One of the heaviest keys of a batch: its rows and its channel."""
+    """One of the heaviest keys of a batch: its rows, its channel, and its count so far."""
 
     name: str
     rows: int
     channel: int
+    total: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,5 +77,5 @@ class Batch:
             "moves": self.moves,
             "channel_rows": self.channel_rows,
             "channel_seconds": self.channel_seconds,
-            "hot_keys": self.hot_keys,
+            "hot_keys": [asdict(key) for key in self.hot_keys],
         }

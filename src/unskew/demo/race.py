@@ -59,6 +59,30 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class Migration:
+    """A hot key that another channel counts than in the batch before, and its count before and after.
+
+    Examples
+    --------
+    >>> str(Migration("user-7", 5, source=1, target=6, total_before=1200, total_after=2600))
+    'batch  5: user-7 went from channel 1 to 6 and took its count along: 1,200, then 2,600'
+    """
+
+    key: str
+    batch: int
+    source: int
+    target: int
+    total_before: int
+    total_after: int
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch:>2}: {self.key} went from channel {self.source} to {self.target} and took its count "
+            f"along: {self.total_before:,}, then {self.total_after:,}"
+        )
+
+
+@dataclass(frozen=True)
 class Race:
     """The batches that each racer has ended so far, in order.
 
@@ -94,6 +118,21 @@ class Race:
     def speedup(self) -> float:
         """Throughput under unskew, under Spark's hash being 1."""
         return self.figures("unskew").rows_per_second / self.figures("hash").rows_per_second
+
+    def migrations(self, racer: Racer, number: int) -> list[Migration]:
+        """Return the hot keys that another channel counts in batch `number` than in the one before, hottest first."""
+        if number < 1:
+            return []
+        before = {key.name: key for key in self.batches[racer][number - 1].hot_keys}
+        return [
+            Migration(key.name, number, before[key.name].channel, key.channel, before[key.name].total, key.total)
+            for key in self.batches[racer][number].hot_keys
+            if key.name in before and before[key.name].channel != key.channel
+        ]
+
+    def counts(self, racer: Racer) -> dict[str, int]:
+        """Return every key's last count in the batches that both have ended."""
+        return {key: n for batch in self.batches[racer][: self.common] for key, n in batch.totals.items()}
 
     @property
     def same_result(self) -> bool:

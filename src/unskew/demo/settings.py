@@ -20,10 +20,11 @@ class Settings:
     channels
         State partitions, one core each: this machine plays that many.
     keys, exponent, seed
-        The Zipf law. Chosen such that the hottest key alone has a little more than a balanced channel would have.
+        The Zipf law. Chosen such that the hottest key alone has about what a balanced channel would have.
     batches_per_shift, shift
         After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
-        a channel is luck: of all shifts this one has average luck under Spark's hash.
+        a channel is luck: under Spark's hash the first keys are luckier than after most shifts, and those after this
+        shift have average luck.
     most_seconds
         The race also ends when so much time has passed since both have ended a batch.
     microseconds_per_row
@@ -37,15 +38,15 @@ class Settings:
     """
 
     batches: int = 12
-    rows: int = 8_000
+    rows: int = 10_000
     channels: int = 8
-    keys: int = 500
+    keys: int = 1_000
     exponent: float = 1.0
     seed: int = 0
     batches_per_shift: int = 6
-    shift: int = 149
-    most_seconds: float = 60.0
-    microseconds_per_row: float = 1000.0
+    shift: int = 152
+    most_seconds: float = 105.0
+    microseconds_per_row: float = 2000.0
 
     def __post_init__(self) -> None:
         for name in ("batches", "rows", "channels", "keys", "batches_per_shift"):

@@ -8,9 +8,10 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,16 @@ STOP_SECONDS = 10
 Query = StreamingQuery | BalancedQuery
 
 
+@dataclass(frozen=True)
+class Course:
+    """What the race runs on: its batches as they end, and the counts that a batch job finds in the same rows."""
+
+    batches: Iterator[tuple[Racer, Batch]]
+    recount: Callable[[int], dict[str, int]]
+
+
 @contextmanager
-def racing(settings: Settings) -> Iterator[Iterator[tuple[Racer, Batch]]]:
+def racing(settings: Settings) -> Iterator[Course]:
     """Run both queries by turns and give their batches as they end; leaving stops them, and the session if it is ours.
 
     While a batch of one racer runs, from its planning to the end of its sink, the other stands still, so that neither
@@ -53,7 +62,7 @@ def racing(settings: Settings) -> Iterator[Iterator[tuple[Racer, Batch]]]:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-demo-", ignore_cleanup_errors=True))
         lanes = [Lane(racer, settings, Path(folder) / racer) for racer in RACERS]
         stack.callback(_stop, spark, lanes)
-        yield _batches(spark, lanes, settings)
+        yield Course(_batches(spark, lanes, settings), partial(recount, spark, settings))
 
 
 class Stopped(Exception):  # noqa: N818
@@ -162,7 +171,19 @@ def _batches(spark: SparkSession, lanes: Sequence[Lane], settings: Settings) -> 
 def events(spark: SparkSession, settings: Settings) -> DataFrame:
     """Return the stream: users by Zipf's law, and after every few batches other users are the hot ones."""
     register(spark)
-    options: dict[str, str | float] = {
+    return _users(spark.readStream.format("unskew").options(**_options(settings)).load())
+
+
+def recount(spark: SparkSession, settings: Settings, batches: int) -> dict[str, int]:
+    """Count the rows of the first so many batches once more, as a plain batch job without state."""
+    register(spark)
+    options = {**_options(settings), "batches": batches}
+    counted = _users(spark.read.format("unskew").options(**options).load()).groupBy("key").count().toArrow()
+    return dict(zip(counted["key"].to_pylist(), counted["count"].to_pylist(), strict=True))
+
+
+def _options(settings: Settings) -> dict[str, str | float]:
+    return {
         "workload": "key-shift",
         "base": "zipf",
         "exponent": settings.exponent,
@@ -174,13 +195,15 @@ def events(spark: SparkSession, settings: Settings) -> DataFrame:
         "batches": settings.batches,
         "rowsPerBatch": settings.rows,
     }
-    stream = spark.readStream.format("unskew").options(**options).load()
-    return stream.select(concat(lit("user-"), col("key").cast("string")).alias("key"))
+
+
+def _users(rows: DataFrame) -> DataFrame:
+    return rows.select(concat(lit("user-"), col("key").cast("string")).alias("key"))
 
 
 def _batch(number: int, seconds: float, output: pd.DataFrame, channels: int) -> Batch:
     by_channel = output.groupby("channel")[["rows", "seconds"]].sum().reindex(range(channels), fill_value=0)
-    hottest = output.nlargest(HOT_KEYS, "rows")[["key", "rows", "channel"]]
+    hottest = output.nlargest(HOT_KEYS, "rows")[["key", "rows", "channel", "total"]]
     return Batch(
         number=number,
         seconds=seconds,

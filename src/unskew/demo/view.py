@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from rich.bar import Bar
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.panel import Panel
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from unskew.demo.batch import Batch
-from unskew.demo.race import NAMES, RACERS, WARM_UP_BATCHES, Figures, Race, Racer
+from unskew.demo.race import NAMES, RACERS, WARM_UP_BATCHES, Figures, Migration, Race, Racer
 from unskew.demo.settings import Settings
 
 STARTING = "starting Spark and its Python workers: twenty seconds or so ..."
@@ -36,6 +38,9 @@ class View(Protocol):
     def show(self, race: Race, racer: Racer) -> None:
         """Show that a racer has ended a batch."""
 
+    def say(self, text: str) -> None:
+        """Say what is going on now."""
+
 
 class LiveView:
     """Bars that are drawn anew after every batch."""
@@ -43,6 +48,7 @@ class LiveView:
     def __init__(self, console: Console, settings: Settings) -> None:
         self._settings = settings
         waiting = Spinner("dots", text=f" {STARTING}")
+        self._shown: RenderableType = waiting
         self._live = Live(waiting, console=console, refresh_per_second=8, transient=False)
 
     def __enter__(self) -> LiveView:
@@ -54,7 +60,12 @@ class LiveView:
 
     def show(self, race: Race, racer: Racer) -> None:
         """Draw the picture of both racers' last batches."""
-        self._live.update(picture(race, self._settings), refresh=True)
+        self._shown = picture(race, self._settings)
+        self._live.update(self._shown, refresh=True)
+
+    def say(self, text: str) -> None:
+        """Put a line below the picture."""
+        self._live.update(Group(self._shown, Text(text, "bold")), refresh=True)
 
 
 class PlainView:
@@ -73,7 +84,16 @@ class PlainView:
 
     def show(self, race: Race, racer: Racer) -> None:
         """Print the line of the racer's last batch."""
-        self._console.print(line(racer, race.batches[racer][-1]), soft_wrap=True)
+        batch = race.batches[racer][-1]
+        self._console.print(line(racer, batch), soft_wrap=True)
+        if batch.number == 0 or set(_names(batch)) != set(_names(race.batches[racer][-2])):
+            self._console.print(f"{'':<14}hottest: {hottest(batch)}", soft_wrap=True)
+        for migration in race.migrations(racer, batch.number):
+            self._console.print(f"{'':<14}{migration}", soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """Print the line."""
+        self._console.print(text)
 
 
 class NoView:
@@ -87,6 +107,9 @@ class NoView:
 
     def show(self, race: Race, racer: Racer) -> None:
         """Show nothing."""
+
+    def say(self, text: str) -> None:
+        """Say nothing."""
 
 
 def line(racer: Racer, batch: Batch) -> str:
@@ -104,16 +127,42 @@ def line(racer: Racer, batch: Batch) -> str:
     )
 
 
+def hottest(batch: Batch) -> str:
+    """Return the three hottest keys with their shares of the rows and their channels.
+
+    Examples
+    --------
+    >>> from unskew.demo import HotKey
+    >>> hottest(Batch(3, 2.5, (600, 200), (1.8, 0.6), (HotKey("user-7", 400, 0), HotKey("user-1", 40, 1))))
+    'user-7 50 % on 0, user-1 5 % on 1'
+    """
+    return ", ".join(f"{key.name} {key.rows / batch.rows * 100:.0f} % on {key.channel}" for key in batch.hot_keys[:3])
+
+
+def _names(batch: Batch) -> list[str]:
+    return [key.name for key in batch.hot_keys[:3]]
+
+
 def picture(race: Race, settings: Settings) -> RenderableType:
-    """Return both racers' last batches side by side, and how far each has come."""
+    """Return both racers' last batches side by side, the hot keys that moved last, and how far each has come."""
     largest = max((max(batches[-1].channel_rows) for batches in race.batches.values() if batches), default=1)
     panels = Table.grid(padding=(0, 1))
     panels.add_row(*(_panel(racer, race.batches[racer], largest) for racer in RACERS))
     return Group(
         panels,
         _progress(race, settings),
+        *(Text(f" {migration}", "green") for migration in _last_migrations(race)),
         Text(f"Same stream, same function, by turns. {settings.cost.capitalize()}. Ctrl-C ends it.", "dim"),
     )
+
+
+def _last_migrations(race: Race) -> list[Migration]:
+    """Return up to three hot keys that changed their channel, in the last batch in which any did."""
+    for number in reversed(range(len(race.batches["unskew"]))):
+        found = race.migrations("unskew", number)
+        if found:
+            return found[:3]
+    return []
 
 
 def _panel(racer: Racer, batches: Sequence[Batch], largest: int) -> Panel:
@@ -136,7 +185,11 @@ def _last_batch(batches: Sequence[Batch], largest: int) -> RenderableType:
     figures.add_row("", sparkline([each.imbalance - 1 for each in batches][-SPARKLINE_COLUMNS:]))
     figures.add_row("batch time", f"[bold]{batch.seconds:.1f} s[/]")
     figures.add_row("moves so far", f"[bold]{batch.moves}[/]")
-    return Group(Text(f"rows per channel, {mean:,.0f} if balanced", "dim"), loads, Text(), figures)
+    hot = Table.grid(padding=(0, 1))
+    for key in batch.hot_keys[:3]:
+        share = f"{key.rows / batch.rows * 100:.0f} %"
+        hot.add_row("hot:", f"[bold]{escape(key.name)}[/]", share, f"on channel [bold]{key.channel}[/]")
+    return Group(Text(f"rows per channel, {mean:,.0f} if balanced", "dim"), loads, Text(), hot, figures)
 
 
 def _progress(race: Race, settings: Settings) -> Table:
@@ -179,8 +232,8 @@ def _compared(what: str, hashed: float, balanced: float, form: str) -> tuple[str
     return what, format(hashed, form), format(balanced, form), f"{balanced / hashed:.2f}x"
 
 
-def closing_table(race: Race) -> Table:
-    """Return the closing table; both racers must have ended a batch."""
+def closing_table(race: Race, exact: bool | None = None) -> Table:
+    """Return the closing table; both racers must have ended a batch. `exact` is what the recount said, if any."""
     table = Table(title=f"[bold]{counted(race.figures('hash'))}[/]", title_justify="left")
     table.add_column("")
     for name in (*NAMES.values(), "ratio"):
@@ -188,8 +241,19 @@ def closing_table(race: Race) -> Table:
     for row in comparison(race):
         table.add_row(*row)
     verdict = "[green]yes[/]" if race.same_result else "[bold red]NO[/]"
-    table.add_row("same result", "", verdict, "")
+    table.add_row("same counts in every batch", "", verdict, "")
+    recounted = {True: "[green]yes[/]", False: "[bold red]NO[/]", None: "not checked"}[exact]
+    table.add_row("equal to a batch recount", recounted, recounted, "")
     return table
+
+
+def what_next(kept: Path | None) -> str:
+    """Return the closing lines: what to do now."""
+    report = f"\n  unskew report {kept}   this race as a page again, to send to somebody" if kept else ""
+    return f"""What next:{report}
+  unskew run --dry-run --source parquet:DIR --key COLUMN   how skewed your own keys are, and what would be done
+  unskew.balance(events, key="user") instead of events.groupBy("user")   one line in your own job
+  make bench   the same with ten channels, other partitioners and other engines, within twenty minutes"""
 
 
 def counted(figures: Figures) -> str:

@@ -77,6 +77,7 @@ def sections(race: Race, settings: Settings) -> list[Section]:
             paragraph(IMBALANCE) + svg(imbalance, salt="imbalance"),
         ),
         Section("Who was hot", raw_table(headings, _hot_keys(race, settings))),
+        *_moved(race),
         Section(
             "What ran",
             f"<p>Zipf({settings.exponent:g}) over {settings.keys:,} keys, all ids shifted after every "
@@ -88,6 +89,16 @@ def sections(race: Race, settings: Settings) -> list[Section]:
             "neither takes cores from the other.</p>",
         ),
     ]
+
+
+def _moved(race: Race) -> list[Section]:
+    """Return the hot keys that changed their channel, with their counts before and after, if there are any."""
+    found = [each for number in range(len(race.batches["unskew"])) for each in race.migrations("unskew", number)]
+    headings = ("batch", "key", "from channel", "to channel", "count before", "count after")
+    rows = [
+        [str(m.batch), m.key, str(m.source), str(m.target), f"{m.total_before:,}", f"{m.total_after:,}"] for m in found
+    ]
+    return [Section("Hot keys that moved, and their counts", table(headings, rows, numbers=(4, 5)))] if found else []
 
 
 def _course(race: Race, settings: Settings, label: str, value: Callable[[Batch], float], first: int = 0) -> Figure:
