@@ -11,14 +11,15 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType
 
 from unskew.errors import ArgumentError, ColumnError, SessionError
 from unskew.kafka.control import SETTINGS
 from unskew.kafka.decision import FIRST_IN_BLOCK, GatewayDecision, block_at
-from unskew.kafka.messages import LANE, SEQUENCE, SET_ID
+from unskew.kafka.lookup import RouteTable
+from unskew.kafka.messages import LANE_SIGN, SEQUENCE, SET_ID
 from unskew.kafka.planning import Decider, Window
-from unskew.kafka.spark_kafka import Admin, client_settings, ensure_connector, murmur2, write_rows
+from unskew.kafka.spark_kafka import Admin, client_settings, constant, ensure_connector, murmur2, place_of, write_rows
 from unskew.planners import Planner, planner
 from unskew.planners.report import Report
 from unskew.spark.control_log import ControlLog
@@ -43,13 +44,6 @@ _STOPPED_IN_SPARKS_WORDS = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling write.\n: java.lang.InterruptedException"
 )
 _SAFE_OPTIONS = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
-_MARKERS = StructType(
-    [
-        StructField("key", BinaryType()),
-        StructField("partition", IntegerType()),
-        StructField("headers", ArrayType(StructType().add("key", StringType()).add("value", BinaryType()))),
-    ]
-)
 
 
 class Gateway:
@@ -158,7 +152,7 @@ class Gateway:
         self._has_decided = False
         self._count_every = 1
         self._window = Window()
-        self._routes: tuple[int, DataFrame] | None = None
+        self._table: tuple[tuple[int, int], RouteTable] | None = None
 
     def start(
         self, checkpoint: str, *, trigger: Mapping[str, Any] | None = None, name: str | None = None
@@ -193,7 +187,7 @@ class Gateway:
         """Write rows as a decision says; return what was counted on the way."""
         block = decision.block + 1 if block is None else block
         stamped = self._stamped(self._routed(rows, decision), decision, block)
-        counted = write_rows(stamped.select("key", "value", "partition", "headers"), self.options, self.topic)
+        counted = write_rows(stamped, self.options, self.topic)
         return dict(counted["seen"])
 
     def _wait(self, spark: SparkSession) -> None:
@@ -229,8 +223,8 @@ class Gateway:
             # Rows in another order: their numbers would pass for those of others. Better twice than lost.
             decision = replace(decision, block=max(decision.block, block_at(now_ms)))
         seen = self.write_batch(batch, decision)
-        keys = list(decision.routes)
-        routed = {keys[item]: count for item, count in _counts(seen["routed"])}
+        keys = self._table_of(decision).keys if decision.routes else ()
+        routed = {key: count for item, count in _counts(seen["routed"]) if (key := keys[item]) is not None}
         weight = self._count_every
         others = {_key_bytes(item, self._text_key): weight * count for item, count in _counts(seen["others"])}
         self._count_every = 1 if int(seen["rows"]) < ROWS_COUNTED_ALL else SAMPLED_ONE_IN
@@ -258,8 +252,15 @@ class Gateway:
         return decision, False
 
     def _write_markers(self, spark: SparkSession, decision: GatewayDecision) -> None:
-        rows = [(marker.key, marker.partition, list(marker.mark.headers())) for marker in decision.markers]
-        markers = spark.createDataFrame(rows, _MARKERS).coalesce(1)
+        columns = {
+            "key": pa.array([marker.key for marker in decision.markers], pa.binary()),
+            "partition": pa.array([marker.partition for marker in decision.markers], pa.int32()),
+            "headers": pa.array(
+                [[{"key": n, "value": v} for n, v in marker.mark.headers()] for marker in decision.markers],
+                pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
+            ),
+        }
+        markers = spark.createDataFrame(pa.table(columns)).coalesce(1)
         nothing = sql.lit(None).cast("binary").alias("value")
         write_rows(markers.select("key", nothing, "partition", "headers"), self.options, self.topic)
 
@@ -268,12 +269,12 @@ class Gateway:
         return not isinstance(self.events.schema[self.key].dataType, BinaryType)
 
     def _routed(self, rows: DataFrame, decision: GatewayDecision) -> DataFrame:
-        """Return key, value, order and partition of each row, and the number of its route if it has one."""
+        """Return key, value, order and partition of each row, and the place of its route if it has one."""
         key = sql.col(self.key).cast("string") if self._text_key else sql.col(self.key)
         order = [sql.col(name).alias(f"order_{at}") for at, name in enumerate(self.order_by)]
         given = [sql.col("headers").cast(HEADERS_TYPE).alias("given")] if "headers" in rows.columns else []
         chosen = rows.select(
-            key.alias("key"),
+            key.cast("binary").alias("key"),
             self._value(rows).alias("value"),
             *given,
             *order,
@@ -282,16 +283,20 @@ class Gateway:
         index, count = self.share
         if count > 1:
             chosen = chosen.where(sql.pmod(sql.xxhash64("key"), sql.lit(count)) == index)
-        spark, many = rows.sparkSession, sql.lit(self.partitions)
-        home = sql.pmod(murmur2(spark, sql.col("key").cast("binary")).bitwiseAND(0x7FFFFFFF), many)
-        home = sql.when(sql.col("key").isNull(), sql.pmod("position", many)).otherwise(home)
+        many = sql.lit(self.partitions)
+        home = sql.pmod(murmur2(rows.sparkSession, sql.col("key")).bitwiseAND(0x7FFFFFFF), many)
+        home = sql.when(sql.col("key").isNull(), sql.pmod("position", many)).otherwise(home).cast("int")
         if decision.routes:
-            known = sql.broadcast(self._routes_of(spark, decision))
-            chosen = chosen.join(known, sql.col("key").cast("binary") == sql.col("route_key"), "left")
+            table = self._table_of(decision)
+            place = place_of(sql.col("key"), table)
+            chosen = chosen.withColumn("place", place)
+            known = sql.get(constant(table, "keys"), sql.col("place")) == sql.col("key")
+            chosen = chosen.withColumn("route", sql.when(known, sql.col("place")))
+            there = sql.get(constant(table, "partitions"), sql.col("route"))
+            home = sql.when(sql.col("route").isNull(), home).otherwise(there)
         else:
-            names = {"route": "int", "route_partition": "int", "route_set": "binary"}
-            chosen = chosen.withColumns({name: sql.lit(None).cast(kind) for name, kind in names.items()})
-        routed = chosen.withColumn("partition", sql.coalesce("route_partition", home.cast("int")))
+            chosen = chosen.withColumn("route", sql.lit(None).cast("int"))
+        routed = chosen.withColumn("partition", home)
         if self.keyed_source:
             return routed
         by = [f"order_{at}" for at in range(len(self.order_by))] + ["position"]
@@ -301,47 +306,43 @@ class Gateway:
         counted = sql.col("route").isNull()
         if self._count_every > 1:  # of the position's hash, so that a source with a rhythm does not deceive us
             counted &= sql.pmod(sql.xxhash64("position"), sql.lit(self._count_every)) == 0
-        cold = sql.when(counted, sql.col("key") if self._text_key else sql.decode("key", "ISO-8859-1"))
-        tracked = 2 * len(decision.routes) + 64  # never full, so that the counts are exact
-        # A column of its own: inside a condition it would count only the rows that meet it.
+        name = sql.col("key").cast("string") if self._text_key else sql.decode("key", "ISO-8859-1")
+        # Columns of their own. The row: inside a condition it would count only the rows that meet it. What is counted:
+        # Spark compiles columns, and interprets what it observes.
         row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK))
-        routed = routed.withColumn("row", row).observe(
-            "seen",
-            sql.count(sql.lit(1)).alias("rows"),
-            _top(cold, KEYS_LISTED, _KEYS_TRACKED).alias("others"),
-            (_top(sql.col("route"), tracked, tracked) if decision.routes else sql.max(sql.lit(None))).alias("routed"),
-        )
+        routed = routed.withColumns({"row": row, "other": sql.when(counted, name)})
         # The block as text: a number would be compiled into the query, and every batch compiled anew.
-        padded = sql.concat(sql.lit(str(block)), (sql.col("row") + sql.lit(FIRST_IN_BLOCK)).cast("string"))
+        padded = sql.concat(
+            sql.lit(str(block)), (sql.col("row") + sql.lit(FIRST_IN_BLOCK)).cast("string"), *self._lane()
+        )
         number = _header(SEQUENCE, padded.cast("binary"))
-        lane = [_header(LANE, name.cast("binary")) for name in self._lane()]
-        moved = sql.array(_header(SET_ID, sql.col("route_set")), number, *lane)
-        rest = sql.array(number, *lane) if self.stamp == "all" else sql.lit(None).cast(HEADERS_TYPE)
-        headers = sql.when(sql.col("route").isNull(), rest).otherwise(moved)
+        rest = sql.array(number) if self.stamp == "all" else sql.lit(None).cast(HEADERS_TYPE)
+        headers = rest
+        if decision.routes:
+            own = sql.get(constant(self._table_of(decision), "sets"), sql.col("route"))
+            headers = sql.when(sql.col("route").isNull(), rest).otherwise(sql.array(_header(SET_ID, own), number))
         if "given" in routed.columns:
             nothing = sql.array().cast(HEADERS_TYPE)
             both = sql.concat("given", sql.coalesce(headers, nothing))
             headers = sql.when(sql.col("given").isNull(), headers).otherwise(both)
-        return routed.withColumns({"key": sql.col("key").cast("binary"), "headers": headers})
+        tracked = 2 * len(decision.routes) + 64  # never full, so that the counts are exact
+        return routed.select("key", "value", "partition", headers.alias("headers"), "route", "other").observe(
+            "seen",
+            sql.count(sql.lit(1)).alias("rows"),
+            _top("other", KEYS_LISTED, _KEYS_TRACKED).alias("others"),
+            (_top("route", tracked, tracked) if decision.routes else sql.max(sql.lit(None))).alias("routed"),
+        )
 
     def _lane(self) -> list[Column]:
         """Return who numbers the rows, where that is not clear by itself."""
         if self.keyed_source:
-            return [sql.concat(sql.lit(f"{self.lane}/"), sql.spark_partition_id().cast("string"))]
-        return [sql.lit(self.lane)] if self.lane else []
+            return [sql.lit(f"{LANE_SIGN}{self.lane}.") if self.lane else sql.lit(LANE_SIGN), sql.spark_partition_id()]
+        return [sql.lit(f"{LANE_SIGN}{self.lane}")] if self.lane else []
 
-    def _routes_of(self, spark: SparkSession, decision: GatewayDecision) -> DataFrame:
-        if self._routes is None or self._routes[0] != decision.epoch:
-            routes = decision.routes.values()
-            columns = {
-                "route_key": pa.array(list(decision.routes), pa.binary()),
-                "route": pa.array(range(len(routes)), pa.int32()),
-                "route_partition": pa.array([route.partition for route in routes], pa.int32()),
-                "route_set": pa.array([b"%d" % route.set_id for route in routes], pa.binary()),
-            }
-            # small and without a schema to check: Spark keeps it in the plan and needs no job to broadcast it
-            self._routes = decision.epoch, spark.createDataFrame(pa.table(columns))
-        return self._routes[1]
+    def _table_of(self, decision: GatewayDecision) -> RouteTable:
+        if self._table is None or self._table[0] != (decision.generation, decision.epoch):
+            self._table = (decision.generation, decision.epoch), RouteTable.of(decision.routes)
+        return self._table[1]
 
     def _value(self, rows: DataFrame) -> Column:
         name = self.value or ("value" if "value" in rows.columns else None)
@@ -378,5 +379,5 @@ def _header(name: str, value: Column) -> Column:
     return sql.struct(sql.lit(name).alias("key"), value.alias("value"))
 
 
-def _top(column: Column, listed: int, tracked: int) -> Column:
-    return sql.call_function("approx_top_k", column, sql.lit(listed), sql.lit(tracked))
+def _top(column: str, listed: int, tracked: int) -> Column:
+    return sql.call_function("approx_top_k", sql.col(column), sql.lit(listed), sql.lit(tracked))

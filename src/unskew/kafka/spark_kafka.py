@@ -9,9 +9,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as sql
 
 from unskew.errors import ArgumentError, SessionError
 from unskew.kafka.jars import connector_jars
+from unskew.kafka.lookup import RouteTable
 
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 ADMIN_SECONDS = 30
@@ -47,6 +49,18 @@ def murmur2(spark: SparkSession, key: Column) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn  # noqa: PLC0415 (absent from Connect's package)
 
     return ClassicColumn(expressions.column(call))
+
+
+def constant(table: RouteTable, column: str) -> Column:
+    """Return a column of a table of routes, as one constant of the query; Spark reads it once, when it plans."""
+    return sql.from_json(sql.lit(table.text), table.SCHEMA).getField(column)
+
+
+def place_of(key: Column, table: RouteTable) -> Column:
+    """Return the only place in a table of routes where a binary key may be."""
+    hashed = sql.xxhash64(key)
+    shift = sql.get(constant(table, "shifts"), hashed.bitwiseAND(table.buckets - 1).cast("int"))
+    return sql.call_function("shiftrightunsigned", hashed, shift).bitwiseAND(table.places - 1).cast("int")
 
 
 def write_rows(rows: DataFrame, options: Mapping[str, str], topic: str) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""Finding a key's route with one look, inside a query: no join, no broadcast, no job of its own."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.hashing import xxhash64
+from unskew.kafka.decision import Route
+
+_LAST_SHIFT = 40
+
+
+@dataclass(frozen=True)
+class Displaced:
+    """Where hashes lie in a table without collisions.
+
+    The low bits of a hash choose a bucket, and the bucket says by how many bits the hash is shifted before its low
+    bits choose the place. So a look costs two reads, whatever the number of hashes.
+
+    Parameters
+    ----------
+    shifts
+        For each bucket; a power of two of them.
+    places
+        For each place the number of the hash that lies there, -1 if none does; a power of two of them, 4 to 16 times
+        as many as there are hashes.
+    """
+
+    shifts: tuple[int, ...]
+    places: tuple[int, ...]
+
+    def find(self, hashed: int) -> int:
+        """Return the number of the only hash that may be this one, -1 if it is none of them.
+
+        >>> hashes = xxhash64([pa.array(["ada", "bob", "eve"])])
+        >>> [displace(hashes).find(each) for each in hashes.tolist()]
+        [0, 1, 2]
+        """
+        bits = hashed % (1 << 64)
+        return self.places[bits >> self.shifts[bits % len(self.shifts)] & len(self.places) - 1]
+
+
+def displace(hashes: NDArray[np.int64]) -> Displaced:
+    """Lay different hashes out; a few milliseconds for a thousand."""
+    unsigned = [hashed % (1 << 64) for hashed in hashes.tolist()]
+    buckets = 1 << max(0, len(unsigned) - 1).bit_length()
+    size = 4 * buckets
+    while (found := _displace(unsigned, buckets, size)) is None:
+        size *= 2
+    return found
+
+
+def _displace(unsigned: Sequence[int], buckets: int, size: int) -> Displaced | None:
+    members: dict[int, list[int]] = {}
+    for number, bits in enumerate(unsigned):
+        members.setdefault(bits % buckets, []).append(number)
+    shifts, places = [0] * buckets, [-1] * size
+    for bucket, numbers in sorted(members.items(), key=lambda each: -len(each[1])):
+        for shift in range(buckets.bit_length() - 1, _LAST_SHIFT):
+            wanted = {unsigned[number] >> shift & size - 1: number for number in numbers}
+            if len(wanted) == len(numbers) and all(places[place] < 0 for place in wanted):
+                break
+        else:
+            return None
+        shifts[bucket] = shift
+        for place, number in wanted.items():
+            places[place] = number
+    return Displaced(tuple(shifts), tuple(places))
+
+
+@dataclass(frozen=True)
+class RouteTable:
+    """Routes as a query's constant: JSON, with columns by place.
+
+    Examples
+    --------
+    >>> table = RouteTable.of({b"ada": Route(3, 17)})
+    >>> table.places, len(json.loads(table.text)["partitions"])
+    (4, 4)
+    """
+
+    buckets: int
+    places: int
+    text: str
+    keys: tuple[bytes | None, ...]
+
+    SCHEMA = "shifts array<int>, keys array<binary>, partitions array<int>, sets array<binary>"
+
+    @classmethod
+    def of(cls, routes: Mapping[bytes, Route]) -> RouteTable:
+        """Lay routes out."""
+        names = list(routes)
+        laid = displace(xxhash64([pa.array(names, pa.binary())]))
+        keys = [None if at < 0 else names[at] for at in laid.places]
+        chosen = [None if key is None else routes[key] for key in keys]
+        columns = {
+            "shifts": laid.shifts,
+            "keys": [None if key is None else base64.b64encode(key).decode() for key in keys],
+            "partitions": [None if route is None else route.partition for route in chosen],
+            "sets": [None if route is None else base64.b64encode(b"%d" % route.set_id).decode() for route in chosen],
+        }
+        return cls(len(laid.shifts), len(laid.places), json.dumps(columns), tuple(keys))
