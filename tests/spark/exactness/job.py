@@ -101,6 +101,7 @@ def main() -> None:
     options.add_argument("--shuffle", action="store_true")
     options.add_argument("--resize", action="store_true", help="another number of channels now and then")
     options.add_argument("--channels", type=int, nargs="+", help="the number to wish for in each batch, in place of 4")
+    options.add_argument("--memory", type=int, nargs=4, help="bytes of state that each channel may hold")
     options.add_argument("--split", action="store_true", help="aggregates with split keys, in place of chains")
     options.add_argument("--pipeline", action="store_true", help="two inputs, and a second stage behind the first")
     options.add_argument("--gap", type=float, default=0.0, help="seconds that the fifth batch's sink waits")
@@ -130,6 +131,7 @@ def main() -> None:
         slots=64,
         tracked_keys=50,
         split="auto" if given.split else None,
+        memory_bytes=given.memory,
     )
     totals = Aggregate(rows="count", total="sum(sequence)", latest="max(source)")
     stage = balanced.apply(totals if given.split else Ledger())
@@ -139,6 +141,8 @@ def main() -> None:
         rows.write.mode("overwrite").parquet(f"{out}/batch_id={batch_id}")
         if running and running[0].routing_table.split:
             (given.home / "split").touch()
+        if running and running[0].moves:
+            (given.home / "moved").touch()
         if batch_id == 4:
             time.sleep(given.gap)  # Spark ends Python workers that are idle for a minute
         if given.resize and running and (not given.split or batch_id % 4 == 3):  # between two resizes keys are split

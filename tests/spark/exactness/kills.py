@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 JOB = Path(__file__).parent / "job.py"
-LONGEST_RUN_SECONDS = 420
+LONGEST_RUN_SECONDS = 800
 
 
 @dataclass(frozen=True)

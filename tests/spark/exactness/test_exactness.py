@@ -76,6 +76,17 @@ def test_totals_of_split_keys_are_exact_in_every_batch(seed: int, tmp_path: Path
     check_totals(tmp_path)
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("planner", ["flux-load", "flux-memory", "flux-hybrid", "smalops"])
+def test_planners_of_slots_and_partitions_are_exact(planner: str, tmp_path: Path) -> None:
+    """Two of four channels have hardly any memory, so that planners that go by it have something to do."""
+    victims = ((1, "worker"), (2, "driver"), (4, "worker"), (5, "driver"))
+    arguments = ("--planner", planner, "--memory", "2000", "2000", "1000000", "1000000")
+    run(Schedule(500, victims, arguments=arguments), tmp_path)
+    assert (tmp_path / "moved").exists(), "nothing moved, so nothing was tested"
+
+
 STEPS = (*range(1, 11), *range(9, 1, -1), *[2] * 4)
 JUMPS = (*[1] * 2, *[10] * 7, *[2] * 7)
 
