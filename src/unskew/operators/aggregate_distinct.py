@@ -15,10 +15,10 @@ from unskew.hashing import xxhash64
 from unskew.operators.aggregate_functions import Result
 from unskew.operators.groups import Groups
 from unskew.operators.index import fixed
-from unskew.operators.lists import concatenated, cut
+from unskew.operators.lists import cut, spread_out
 from unskew.operators.reductions import Numbers, valid_rows
 
-Entries = NDArray[np.uint32]
+Entries = NDArray[np.uint16 | np.uint32]
 
 _RANK_BITS = 6
 _RANKS = (1 << _RANK_BITS) - 1
@@ -79,40 +79,43 @@ class ApproximateDistinct(Result):
     @property
     def state(self) -> list[pa.Field]:
         """Registers that are not zero: number of the register, shifted by six bits, and its value."""
-        small = self.bits + _RANK_BITS <= 16
-        return [pa.field(self.name, pa.list_(pa.uint16() if small else pa.uint32()))]
+        return [pa.field(self.name, pa.list_(pa.from_numpy_dtype(self._entry)))]
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Hash values."""
-        hashes, group_of_row = xxhash64([columns[0]], names=[self.columns[0].name]), groups.group_of_row
+        hashes = xxhash64([columns[0]], names=[self.columns[0].name])
         if columns[0].null_count:
             valid = valid_rows(columns[0])
-            hashes, group_of_row = hashes[valid], group_of_row[valid]
-        return [self._registers(_kernel_entries(hashes, self.bits), group_of_row, groups)]
+            hashes, groups = hashes[valid], Groups(groups.hashes, groups.keys, groups.group_of_row[valid])
+        entries = np.empty(len(hashes), self._entry)
+        _kernel_entries(fixed(hashes), self.bits, entries)
+        return [self._union(entries, np.empty(0, np.int32), groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Take the greatest of each register."""
-        entries, list_of_entry = concatenated(states[0])
-        return [self._registers(entries.to_numpy().astype(np.uint32), groups.group_of_row[list_of_entry], groups)]
+        entries, starts = spread_out(states[0])
+        return [self._union(entries.to_numpy(), starts, groups)]
 
     def finish(self, states: list[pa.Array]) -> pa.Array:
         """Estimate."""
-        entries, list_of_entry = concatenated(states[0])
-        starts = np.concatenate(([0], np.cumsum(np.bincount(list_of_entry, minlength=len(states[0])))))
+        entries, starts = spread_out(states[0])
         threshold = _LINEAR_COUNTING_UP_TO[self.bits - _FEWEST_BITS]
-        estimates = _kernel_estimates(entries.to_numpy().astype(np.uint32), starts, self.bits, threshold)
+        estimates = _kernel_estimates(fixed(entries.to_numpy()), fixed(starts), self.bits, threshold)
         return pa.array(np.floor(estimates + 0.5).astype(np.int64))
 
-    def _registers(self, entries: Entries, group_of_entry: Numbers, groups: Groups) -> pa.Array:
-        sorted_by = Groups(groups.hashes, groups.keys, group_of_entry)
-        kept, lengths = _kernel_union(fixed(entries), fixed(sorted_by.order), fixed(sorted_by.starts), self.bits)
-        return cut(pa.array(kept).cast(self.state[0].type.value_type), lengths)
+    @property
+    def _entry(self) -> type[np.uint16] | type[np.uint32]:
+        return np.uint16 if self.bits + _RANK_BITS <= 16 else np.uint32
+
+    def _union(self, entries: Entries, starts: NDArray[np.int32], groups: Groups) -> pa.Array:
+        order, group_starts = fixed(groups.order), fixed(groups.starts)
+        kept, lengths = _kernel_union(fixed(entries), fixed(starts), order, group_starts, self.bits)
+        return cut(pa.array(kept), lengths)
 
 
 @njit(cache=True)
-def _kernel_entries(hashes: Numbers, bits: int) -> Entries:
+def _kernel_entries(hashes: Numbers, bits: int, entries: Entries) -> None:
     """Return register and rank of each hash: its first bits, and how many zeros follow plus one."""
-    entries = np.empty(len(hashes), np.uint32)
     for row in range(len(hashes)):
         hashed = uint64(hashes[row])
         rest = (hashed << uint64(bits)) | (uint64(1) << uint64(bits - 1))
@@ -121,28 +124,42 @@ def _kernel_entries(hashes: Numbers, bits: int) -> Entries:
             rest <<= uint64(1)
             rank += 1
         entries[row] = ((hashed >> uint64(64 - bits)) << uint64(_RANK_BITS)) | uint64(rank)
-    return entries
 
 
 @njit(cache=True)
-def _kernel_union(entries: Entries, order: Numbers, starts: Numbers, bits: int) -> tuple[Entries, Numbers]:
-    """Return the entries of each group, one per register, in the order of registers, and how many each has."""
-    registers, touched = np.zeros(1 << bits, np.uint32), np.empty(1 << bits, np.int64)
-    kept, lengths = np.empty(len(entries), np.uint32), np.empty(len(starts) - 1, np.int64)
-    total = 0
+def _kernel_union(
+    entries: Entries, starts: NDArray[np.int32], order: Numbers, group_starts: Numbers, bits: int
+) -> tuple[Entries, Numbers]:
+    """Return the entries of each group, one per register, in the order of registers, and how many each has.
+
+    The entries of row n begin at ``starts[n]``; without `starts` each row has one. All in one function, as calls for
+    every entry would take longer than what they do.
+    """
+    registers, touched = np.zeros(1 << bits, entries.dtype), np.empty(1 << bits, np.int64)
+    kept, lengths = np.empty(len(entries), entries.dtype), np.empty(len(group_starts) - 1, np.int64)
+    lists, total = len(starts) > 0, 0
     for group in range(len(lengths)):
         seen = 0
-        for place in range(starts[group], starts[group + 1]):
-            entry = entries[order[place]]
-            register = np.int64(entry >> _RANK_BITS)
-            if registers[register] == 0:
-                touched[seen] = register
-                seen += 1
-            registers[register] = max(registers[register], entry)
+        for place in range(group_starts[group], group_starts[group + 1]):
+            row = order[place]
+            at, stop = (np.int64(starts[row]), np.int64(starts[row + 1])) if lists else (row, row + 1)
+            while at < stop:
+                entry = entries[at]
+                register = np.int64(entry) >> _RANK_BITS
+                if registers[register] == 0:
+                    touched[seen] = register
+                    seen += 1
+                registers[register] = max(registers[register], entry)
+                at += 1
         if seen > _FEW:
             touched[:seen].sort()
-        else:
-            _sort_few(touched, seen)
+        else:  # by insertion: most keys have few, and a call of a sort takes longer
+            for place in range(1, seen):
+                number, before = touched[place], place - 1
+                while before >= 0 and touched[before] > number:
+                    touched[before + 1] = touched[before]
+                    before -= 1
+                touched[before + 1] = number
         for place in range(seen):
             kept[total] = registers[touched[place]]
             registers[touched[place]] = 0
@@ -152,18 +169,7 @@ def _kernel_union(entries: Entries, order: Numbers, starts: Numbers, bits: int) 
 
 
 @njit(cache=True)
-def _sort_few(numbers: Numbers, count: int) -> None:
-    """Sort the first numbers by insertion: for most keys there are few, and a call of a sort takes longer."""
-    for place in range(1, count):
-        number, before = numbers[place], place - 1
-        while before >= 0 and numbers[before] > number:
-            numbers[before + 1] = numbers[before]
-            before -= 1
-        numbers[before + 1] = number
-
-
-@njit(cache=True)
-def _kernel_estimates(entries: Entries, starts: Numbers, bits: int, threshold: int) -> NDArray[np.float64]:
+def _kernel_estimates(entries: Entries, starts: NDArray[np.int32], bits: int, threshold: int) -> NDArray[np.float64]:
     """Estimate the number of values behind each group's registers: by linear counting if few, else by Ertl's."""
     size, most = 1 << bits, 64 - bits
     estimates = np.empty(len(starts) - 1)

@@ -13,8 +13,10 @@ from unskew.errors import ArgumentError
 from unskew.operators.aggregate_functions import Extreme
 from unskew.operators.groups import Groups
 from unskew.operators.index import fixed
-from unskew.operators.lists import concatenated
+from unskew.operators.lists import spread_out
 from unskew.operators.reductions import Mask, Numbers, sortable, valid_rows
+
+_GREATEST = np.int64(2**63 - 1)
 
 
 class Top(Extreme):
@@ -42,50 +44,99 @@ class Top(Extreme):
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Keep the greatest of values."""
-        return [self._greatest(columns[0], groups.group_of_row, len(groups))]
+        values, group_of_row = columns[0], fixed(groups.group_of_row)
+        most = min(self.count, len(values))
+        rows, offsets = _kernel_top_rows(_ordered(values), valid_rows(values), group_of_row, len(groups), most)
+        return [self._lists(values, rows, offsets)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Keep the greatest of those kept."""
-        values, list_of_value = concatenated(states[0])
-        return [self._greatest(values, groups.group_of_row[list_of_value], len(groups))]
+        values, starts = spread_out(states[0])
+        order, group_starts = fixed(groups.order), fixed(groups.starts)
+        places, offsets = _kernel_top_lists(_ordered(values), fixed(starts), order, group_starts, self.count)
+        return [self._lists(values, places, offsets)]
 
-    def _greatest(self, values: pa.Array, group_of_row: Numbers, groups: int) -> pa.Array:
-        rows, offsets = _kernel_top(
-            fixed(sortable(values)), valid_rows(values), fixed(group_of_row), groups, min(self.count, len(values))
-        )
-        return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(rows)), type=self.kind)
+    def _lists(self, values: pa.Array, places: NDArray[np.int32], offsets: NDArray[np.int32]) -> pa.Array:
+        return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(places)), type=self.kind)
+
+
+def _ordered(values: pa.Array) -> Numbers:
+    """Return whole numbers in the order of the values."""
+    numbers = sortable(values)
+    if numbers.dtype.kind == "f":
+        floats, numbers = numbers, np.empty(len(numbers), np.int64)
+        _kernel_float_order(fixed(floats), numbers)
+    return fixed(numbers)
 
 
 @njit(cache=True)
-def _kernel_top(
-    values: NDArray[np.float64] | Numbers, valid: Mask, group_of_row: Numbers, groups: int, count: int
-) -> tuple[Numbers, NDArray[np.int32]]:
+def _kernel_top_rows(
+    values: Numbers, valid: Mask, group_of_row: Numbers, groups: int, count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the rows of the greatest values of each group, greatest first, and where each group starts."""
-    best, filled = np.empty((groups, count), np.int64), np.zeros(groups, np.int64)
+    best, row_of_best = np.empty(groups * count, np.int64), np.empty(groups * count, np.int32)
+    filled = np.zeros(groups, np.int32)
     for row in range(len(values)):
         if not valid[row]:
             continue
         group, value = group_of_row[row], values[row]
-        place = filled[group]
-        if place == count:
-            last = values[best[group, count - 1]]
-            if not (value > last or (np.isnan(value) and not np.isnan(last))):
-                continue
-            place -= 1
-        else:
+        first = group * count
+        place = first + filled[group]
+        if place < first + count:
             filled[group] += 1
-        while place > 0:
-            above = values[best[group, place - 1]]
-            if not (value > above or (np.isnan(value) and not np.isnan(above))):
-                break
-            best[group, place] = best[group, place - 1]
+        elif value <= best[place - 1]:
+            continue
+        else:
             place -= 1
-        best[group, place] = row
+        while place > first and best[place - 1] < value:
+            best[place], row_of_best[place] = best[place - 1], row_of_best[place - 1]
+            place -= 1
+        best[place], row_of_best[place] = value, row
     offsets = np.zeros(groups + 1, np.int32)
     for group in range(groups):
         offsets[group + 1] = offsets[group] + filled[group]
-    rows = np.empty(offsets[groups], np.int64)
+    rows = np.empty(offsets[groups], np.int32)
     for group in range(groups):
         for place in range(filled[group]):
-            rows[offsets[group] + place] = best[group, place]
+            rows[offsets[group] + place] = row_of_best[group * count + place]
     return rows, offsets
+
+
+@njit(cache=True)
+def _kernel_top_lists(
+    values: Numbers, starts: NDArray[np.int32], order: Numbers, group_starts: Numbers, count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the places of the greatest values in each group's lists, all greatest first, and where groups start."""
+    groups = len(group_starts) - 1
+    places, offsets = np.empty(len(values), np.int32), np.zeros(groups + 1, np.int32)
+    end = 0
+    for group in range(groups):
+        first = end
+        for number in range(group_starts[group], group_starts[group + 1]):
+            row = order[number]
+            at, stop, to = starts[row], starts[row + 1], first
+            while at < stop:
+                while to < end and values[places[to]] >= values[at]:
+                    to += 1
+                if to == first + count:
+                    break
+                end = min(end + 1, first + count)
+                for later in range(end - 1, to, -1):
+                    places[later] = places[later - 1]
+                places[to] = at
+                at += 1
+        offsets[group + 1] = end
+    return places[:end].copy(), offsets
+
+
+@njit(cache=True)
+def _kernel_float_order(values: NDArray[np.float64], numbers: Numbers) -> None:
+    """Turn the bits of floats into whole numbers of the same order, NaN the greatest; -0.0 equals 0.0."""
+    bits = values.view(np.int64)
+    for row in range(len(values)):
+        if np.isnan(values[row]):
+            numbers[row] = _GREATEST
+        elif bits[row] < 0:
+            numbers[row] = -(bits[row] & _GREATEST)
+        else:
+            numbers[row] = bits[row]
