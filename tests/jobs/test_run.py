@@ -140,8 +140,6 @@ def test_a_dry_run_tells_the_skew_and_writes_nothing(spark, flights, tmp_path, c
         ({"columns": {"x": "nothing + 1"}}, ArgumentError, r"in column x\)"),
         ({"schema": "carrier strng"}, ArgumentError, r"in schema\)"),
         ({"watermark": "time_hour"}, ArgumentError, "a column and a delay"),
-        ({"source": "kafka:localhost:9/t"}, MissingPackageError, "--package org.apache.spark:spark-sql-kafka"),
-        ({"sink": "kafka:localhost:9/t"}, MissingPackageError, "--package org.apache.spark:spark-sql-kafka"),
         ({"planner": "mixd"}, ArgumentError, "did you mean 'mixed'"),
     ],
 )
@@ -149,6 +147,17 @@ def test_jobs_that_spark_would_refuse(spark, flights, tmp_path, changed, error, 
     job = {"source": f"parquet:{flights}", "key": "carrier", "aggregate": "count", "sink": f"parquet:{tmp_path / 'o'}"}
     with pytest.raises(error, match=message):
         start(spark, Job(**{**job, **changed}))
+
+
+@pytest.mark.parametrize("role", ["source", "sink"])
+def test_a_connector_that_cannot_be_fetched_is_asked_for(spark, flights, tmp_path, monkeypatch, role) -> None:
+    def fails(session) -> None:
+        raise MissingPackageError("no network")
+
+    monkeypatch.setattr("unskew.jobs.kafka.ensure_connector", fails)
+    job = {"source": f"parquet:{flights}", "key": "carrier", "aggregate": "count", "sink": f"parquet:{tmp_path / 'o'}"}
+    with pytest.raises(MissingPackageError, match="--package org[.]apache[.]spark:spark-sql-kafka"):
+        start(spark, Job(**{**job, role: "kafka:localhost:9/t"}))
 
 
 def test_what_is_shown(spark, flights, tmp_path) -> None:

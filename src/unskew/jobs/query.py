@@ -10,13 +10,14 @@ from pyspark.sql import functions as sql
 
 from unskew.errors import ArgumentError
 from unskew.jobs.job import Job
-from unskew.jobs.kafka import require_kafka
+from unskew.jobs.kafka import connector_settings, require_kafka
 from unskew.jobs.places import FOLDERS
 from unskew.jobs.sources import first_line, stream_of
 from unskew.spark.balance import BalancedStream, balance
 from unskew.spark.local_session import session
 from unskew.spark.query import BalancedQuery
 from unskew.spark.stage import Stage
+from unskew.spark.trial import is_running
 from unskew.spark.writer import BalancedWriter
 
 
@@ -25,6 +26,8 @@ def session_of(job: Job) -> SparkSession:
     conf = {name: str(value) for name, value in job.conf.items()}
     if job.packages:
         conf["spark.jars.packages"] = ",".join(job.packages)
+    if not is_running():
+        conf |= connector_settings(job)
     return session(job.master, conf)
 
 
