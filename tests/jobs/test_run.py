@@ -156,7 +156,7 @@ def test_a_connector_that_cannot_be_fetched_is_asked_for(spark, flights, tmp_pat
 
     monkeypatch.setattr("unskew.jobs.kafka.ensure_connector", fails)
     job = {"source": f"parquet:{flights}", "key": "carrier", "aggregate": "count", "sink": f"parquet:{tmp_path / 'o'}"}
-    with pytest.raises(MissingPackageError, match="--package org[.]apache[.]spark:spark-sql-kafka"):
+    with pytest.raises(MissingPackageError, match=r"--package org[.]apache[.]spark:spark-sql-kafka"):
         start(spark, Job(**{**job, role: "kafka:localhost:9/t"}))
 
 
