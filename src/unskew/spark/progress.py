@@ -49,7 +49,7 @@ def observed(channels: DataFrame) -> DataFrame:
         SECTION,
         sql.sum(rows).alias("rows"),
         sql.sum(late).alias("lateRows"),
-        (sql.max(rows) * sql.count(rows) / sql.sum(rows) - 1).alias("imbalance"),
+        (sql.try_divide(sql.max(rows) * sql.count(rows), sql.sum(rows)) - 1).alias("imbalance"),  # of no rows, none
         sql.max(seconds).alias("longestSeconds"),
         sql.sum(keys).alias("stateKeys"),
         sql.sum(size).alias("stateBytes"),
