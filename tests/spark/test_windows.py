@@ -85,7 +85,7 @@ def test_every_batch_is_sparks(spark: Any, tmp_path: Path, kind: str, mode: str)
     if kind == "session":
         ours, window = balanced.session_window("3 seconds"), F.session_window("ts", "3 seconds")
     elif kind == "sliding":
-        ours = balanced.window("30 seconds", "20 seconds", offset="5 seconds", output_mode=mode)
+        ours = balanced.window("30 seconds", "20 seconds", offset="5 seconds")  # the mode is said as with Spark
         window = F.window("ts", "30 seconds", "20 seconds", "5 seconds")
     else:
         ours, window = balanced.window("20 seconds", output_mode=mode), F.window("ts", "20 seconds")
@@ -127,11 +127,17 @@ def test_a_query_that_is_stopped_goes_on_with_its_windows_and_watermark(spark: A
 def test_the_stream_must_have_what_windows_need(spark: Any, tmp_path: Path) -> None:
     write_batches(tmp_path / "data", 1, rows=3)
     events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "data"))
-    with pytest.raises(ArgumentError, match="append mode needs a watermark"):
-        unskew.balance(events, "user").window("1 minute", on="ts").aggregate(n="count")
-    stage = unskew.balance(events.withWatermark("ts", "1 minute"), "user").window("1 minute").aggregate(n="count")
+    timeless = unskew.balance(events, "user").window("1 minute", on="ts").aggregate(n="count")
+    for writer in (timeless.writeStream.start, lambda: timeless.writeStream.outputMode("append")):
+        with pytest.raises(ArgumentError, match="append mode needs a watermark"):
+            writer()
+    timed = unskew.balance(events.withWatermark("ts", "1 minute"), "user")
     with pytest.raises(ArgumentError, match="append mode"):
-        stage.writeStream.outputMode("update")
+        timed.window("1 minute", output_mode="append").aggregate(n="count").writeStream.outputMode("update")
+    with pytest.raises(ArgumentError, match="append mode"):
+        timed.session_window("1 minute").aggregate(n="count").writeStream.outputMode("update")
+    with pytest.raises(ArgumentError, match="no such output mode"):
+        timed.window("1 minute").aggregate(n="count").writeStream.outputMode("complete")
     with pytest.raises(ArgumentError, match="cannot be split"):
         shared = unskew.balance(events, "user", split="auto").window("1 minute", on="ts", output_mode="update")
         shared.aggregate(n="count")

@@ -162,17 +162,18 @@ class BalancedStream:
         *,
         offset: str = "0 seconds",
         on: str | None = None,
-        output_mode: str = "append",
+        output_mode: str | None = None,
     ) -> WindowedStream:
         """Group by windows of event time too: ``window("10 minutes", slide="5 minutes").aggregate(n="count")``.
 
-        Says what ``groupBy(key, window(time, size, slide))`` says in the same output mode; see `WindowAggregate`.
+        Says what ``groupBy(key, window(time, size, slide))`` says in the same output mode; see `WindowAggregate`. The
+        mode may also be said later, with ``writeStream.outputMode(...)``.
         """
-        return WindowedStream(self.apply, partial(WindowAggregate, size, slide, offset, on, output_mode))
+        return WindowedStream(self.apply, partial(WindowAggregate, size, slide, offset, on), output_mode)
 
     def session_window(self, gap: str, *, on: str | None = None) -> WindowedStream:
         """Group by sessions too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
-        return WindowedStream(self.apply, partial(SessionAggregate, gap, on))
+        return WindowedStream(self.apply, partial(SessionAggregate, gap, on), has_modes=False)
 
     def applyInPandasWithState(  # noqa: N802
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,8 @@ class Stage:
         What per-key functions know before the first batch; see `unskew.spark.per_key.initial_state`.
     memory_bytes
         State that each channel may hold in its local copy; none: as much as there is room for.
+    in_mode
+        Makes the same stage in an output mode, where that is for `writeStream` to say.
     """
 
     events: DataFrame
@@ -61,6 +64,7 @@ class Stage:
     output_mode: str = "update"
     initial_state: DataFrame | None = None
     memory_bytes: tuple[int, ...] = ()
+    in_mode: Callable[[str], Stage] | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return what must not change between two starts from one checkpoint."""

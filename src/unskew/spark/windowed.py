@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unskew.operators import Operator
@@ -19,12 +19,26 @@ class WindowedStream:
     apply
         Runs an operator on the stream.
     make
-        Makes the operator: ``make(aggregates=...)``.
+        Makes the operator: ``make(output_mode=..., aggregates=...)``.
+    output_mode
+        What its rows mean; None: what ``writeStream.outputMode`` says, and where it says nothing ``"append"``.
+    has_modes
+        Whether there is more than one; else `make` takes none.
     """
 
     apply: Callable[[Operator], Stage]
     make: Callable[..., Any]
+    output_mode: str | None = None
+    has_modes: bool = True
 
     def aggregate(self, **aggregates: str) -> Stage:
         """Keep aggregates per key and window: ``aggregate(n="count", total="sum(amount)")``."""
-        return self.apply(self.make(aggregates=aggregates))
+        if not self.has_modes:
+            return self.apply(self.make(aggregates=aggregates))
+
+        def in_mode(mode: str) -> Stage:
+            return self.apply(self.make(output_mode=mode, aggregates=aggregates))
+
+        if self.output_mode is not None:
+            return in_mode(self.output_mode)
+        return replace(in_mode("update"), in_mode=in_mode)  # which does not need a watermark yet

@@ -56,8 +56,14 @@ class BalancedWriter:
         self._name: str | None = None
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803
-        """Say the output mode; it must be that of the operator, which is also what rules if nothing is said."""
-        if outputMode.lower() != self._stage.output_mode:
+        """Say the output mode; it chooses that of windows, and must be that of any other operator.
+
+        If nothing is said the operator's rules, of windows ``"append"``.
+        """
+        mode, stage = outputMode.lower(), self._stage
+        if stage.in_mode is not None:
+            self._stage = stage.in_mode(mode)
+        elif mode != stage.output_mode:
             raise ArgumentError(
                 f"the operator gives its rows in {self._stage.output_mode} mode",
                 got=outputMode,
@@ -104,6 +110,8 @@ class BalancedWriter:
         """Start the query, or continue it from its checkpoint."""
         if path is not None:
             self.option("path", path)
+        if self._stage.in_mode is not None:
+            self.outputMode("append")
         stage, spark = self._stage, self._stage.events.sparkSession
         log = ControlLog(spark, self._checkpoint())
         name = log.identify(stage.identity())
