@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from unskew.kafka.consumer import OrderedConsumer
     from unskew.kafka.order import OrderMachine
     from unskew.kafka.spark_gateway import Gateway, gateway
+    from unskew.kafka.spark_reader import read_ordered
 
-__all__ = ["Gateway", "OrderMachine", "OrderedConsumer", "gateway"]
+__all__ = ["Gateway", "OrderMachine", "OrderedConsumer", "gateway", "read_ordered"]
 
 # imported at first use: consumers need no Spark, gateways no Kafka client
 _HOMES = {
@@ -18,6 +19,7 @@ _HOMES = {
     "OrderMachine": "unskew.kafka.order",
     "OrderedConsumer": "unskew.kafka.consumer",
     "gateway": "unskew.kafka.spark_gateway",
+    "read_ordered": "unskew.kafka.spark_reader",
 }
 
 

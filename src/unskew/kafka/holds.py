@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections import deque
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from unskew.kafka.messages import Record
@@ -60,6 +61,14 @@ class HoldQueue:
     def __len__(self) -> int:
         return len(self._memory) + self.on_disk
 
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the records in their order, without taking them."""
+        yield from self._memory
+        if self._file is not None:
+            self._file.seek(self._read_at)
+            for _ in range(self.on_disk):
+                yield unpack(self._file)
+
     def append(self, record: Record) -> None:
         """Add a record at the end."""
         size = _size(record)
@@ -91,7 +100,7 @@ class HoldQueue:
             self._file = tempfile.TemporaryFile(prefix="unskew-hold-", dir=self._spill.directory)  # noqa: SIM115
             self._read_at = self._write_at = 0
         self._file.seek(self._write_at)
-        self._file.write(_pack(record))
+        self._file.write(pack(record))
         self._write_at = self._file.tell()
         self.on_disk += 1
 
@@ -99,7 +108,7 @@ class HoldQueue:
         if self._file is None:
             raise IndexError("nothing is held")
         self._file.seek(self._read_at)
-        record = _unpack(self._file)
+        record = unpack(self._file)
         self._read_at = self._file.tell()
         self.on_disk -= 1
         if self.on_disk == 0:
@@ -113,7 +122,8 @@ def _size(record: Record) -> int:
     return OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"") + headers
 
 
-def _pack(record: Record) -> bytes:
+def pack(record: Record) -> bytes:
+    """Return a record as bytes."""
     key, value = (_NONE if part is None else len(part) for part in (record.key, record.value))
     head = (record.partition, record.offset, record.timestamp_ms, key, value, len(record.headers))
     parts = [_HEAD.pack(*head), record.key or b"", record.value or b""]
@@ -123,7 +133,8 @@ def _pack(record: Record) -> bytes:
     return b"".join(parts)
 
 
-def _unpack(file: BinaryIO) -> Record:
+def unpack(file: BinaryIO) -> Record:
+    """Read the next record that `pack` wrote."""
     partition, offset, timestamp, key, value, headers = _HEAD.unpack(file.read(_HEAD.size))
     contents = [None if length == _NONE else file.read(length) for length in (key, value)]
     read = []

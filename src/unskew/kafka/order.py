@@ -9,7 +9,7 @@ from typing import Literal
 from unskew.errors import ArgumentError, StateError
 from unskew.kafka.holds import HoldQueue, Spill
 from unskew.kafka.messages import CLOSE, DATA, OPEN, Mark, Record
-from unskew.kafka.snapshot import Snapshot
+from unskew.kafka.snapshot import Carried, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +185,33 @@ class OrderMachine:
             sets={key: _OpenSet(*opened) for key, opened in snapshot.sets.items()},
             dones={key: _Done(*done) for key, done in snapshot.dones.items()},
         )
+
+    def carry(self, partition: int) -> Carried:
+        """Return everything about a partition, held messages too, for whoever cannot read them again.
+
+        Between two calls of the machine, with nothing left for `advance`.
+        """
+        part, snapshot = self._partitions[partition], self.snapshot(partition)
+        if any(hold.waiting is None for hold in part.holds.values()):
+            raise StateError("messages are ready to be processed", where=f"partition {partition}", hint="advance first")
+        held = [record for hold in part.holds.values() for record in hold.queue]
+        opened = {hold.opened_at: (key, hold) for key, hold in part.holds.items()}
+        marks = [
+            Record(partition, at, key, None, Mark(OPEN, hold.set_id, neighbour=hold.waiting, partition=0).headers())
+            for at, (key, hold) in opened.items()
+        ]
+        since = {key: hold.since for key, hold in part.holds.items()}
+        in_order = sorted([*marks, *held], key=lambda record: record.offset)
+        return Carried(snapshot, tuple(in_order), dict(part.sequences), since)
+
+    def take_up(self, partition: int, carried: Carried) -> None:
+        """Go on with a partition where `carry` left it; records are expected from its resume offset on."""
+        self.restore(partition, carried.snapshot)
+        part = self._partitions[partition]
+        for record in carried.held:
+            self.on_record(record, carried.since[record.key or b""])
+        part.position, part.sequences = carried.snapshot.resume_offset, dict(carried.sequences)
+        part.unfinished.clear()
 
     def revoke(self, partition: int) -> None:
         """Forget a partition."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from unskew.errors import FormatError
+from unskew.kafka.holds import pack, unpack
+from unskew.kafka.messages import Record
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,59 @@ class Snapshot:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(f"these bytes are not a snapshot of a partition: {error}") from error
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A partition with the messages it holds, for consumers that cannot read them again.
+
+    Parameters
+    ----------
+    snapshot
+        Where the partition stands.
+    held
+        Messages that wait, and the marker before them, in order.
+    sequences
+        Last sequence number of each lane, at its resume offset.
+    since
+        When each key began to wait.
+
+    Examples
+    --------
+    >>> carried = Carried(Snapshot(3, 5, {b"k": 3}), (Record(0, 4, b"k", b"v"),), {"": 7}, {b"k": 1.5})
+    >>> Carried.from_bytes(carried.to_bytes()) == carried
+    True
+    """
+
+    snapshot: Snapshot
+    held: tuple[Record, ...] = ()
+    sequences: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[bytes, float] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """Return a line of JSON, and the messages behind it."""
+        entry = {
+            "snapshot": self.snapshot.to_bytes().decode(),
+            "sequences": dict(self.sequences),
+            "since": {_text(key): when for key, when in self.since.items()},
+            "held": len(self.held),
+        }
+        return b"".join([json.dumps(entry).encode(), b"\n", *(pack(record) for record in self.held)])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Carried:
+        """Read what `to_bytes` wrote; raises `FormatError` if it is something else."""
+        file = io.BytesIO(data)
+        try:
+            entry: dict[str, Any] = json.loads(file.readline())
+            return cls(
+                Snapshot.from_bytes(entry["snapshot"].encode()),
+                tuple(unpack(file) for _ in range(entry["held"])),
+                {lane: int(last) for lane, last in entry["sequences"].items()},
+                {_bytes(key): float(when) for key, when in entry["since"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+            raise FormatError(f"these bytes are not a partition with its messages: {error}") from error
 
 
 def _text(data: bytes) -> str:

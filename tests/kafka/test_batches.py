@@ -1,0 +1,75 @@
+"""Order restored in batches of any size, with the state packed and unpacked in between."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.kafka.test_interleavings import Gateway, Topic
+
+from unskew.errors import FormatError
+from unskew.kafka.batches import order_batch
+from unskew.kafka.decision import GatewayDecision
+from unskew.kafka.holds import Spill
+from unskew.kafka.messages import OPEN, Mark, Record
+
+
+def run(seed):
+    rng = random.Random(seed)
+    topic = Topic(rng.randint(2, 4), rng)
+    keys = [b"key%d" % i for i in range(rng.randint(1, 4))]
+    gateway = Gateway(topic, rng, keys, GatewayDecision.cold(len(topic.partitions), now_ms=1_700_000_000_000))
+    memory = rng.choice([0, 1 << 20])
+    positions, state = [0] * len(topic.partitions), None
+    seen, alarms, held, duplicates = {}, [], 0, 0
+
+    def batch(all_of_it):
+        nonlocal state, held, duplicates
+        records = []
+        for partition in rng.sample(range(len(positions)), len(positions)):
+            many = 10**9 if all_of_it else rng.randint(0, 6)
+            while many and (record := topic.read(partition, positions[partition])) is not None:
+                records.append(record)
+                positions[partition] = record.offset + 1
+                many -= 1
+        done = order_batch(state, records, spill=Spill(memory), drain_limit=rng.choice([1, 1000]))
+        assert done == order_batch(state, records)
+        state = done.state
+        held += done.held
+        duplicates += done.duplicates
+        alarms.extend(done.alarms)
+        for record in done.records:
+            seen.setdefault(record.key, []).append(record.value)
+
+    for _ in range(rng.randint(5, 30)):
+        if rng.random() < 0.4:
+            gateway.batch()
+        else:
+            batch(False)
+    batch(True)
+    assert seen == {key: values for key, values in gateway.sent.items() if values}, f"seed {seed}"
+    assert not alarms, f"seed {seed}"
+    return held, duplicates
+
+
+def test_any_batches_give_the_gateways_order():
+    runs = [run(seed) for seed in range(200)]
+    assert sum(held for held, _ in runs) > 250
+    assert sum(duplicates for _, duplicates in runs) > 50
+
+
+def test_waiting_goes_on_from_batch_to_batch():
+    opening = Mark(OPEN, 11, neighbour=10, partition=0).headers()
+    records = [Record(1, 0, b"k", None, opening), Record(1, 1, b"k", b"b")]
+    first = order_batch(None, records, now=100.0, hold_seconds=50, on_timeout="release")
+    second = order_batch(first.state, [], now=149.0, hold_seconds=50, on_timeout="release")
+    third = order_batch(second.state, [], now=151.0, hold_seconds=50, on_timeout="release")
+    assert [len(done.records) for done in (first, second, third)] == [0, 0, 1]
+    assert [alarm.kind for alarm in third.alarms] == ["order_violation"]
+
+
+def test_other_bytes_are_refused():
+    with pytest.raises(FormatError):
+        order_batch(b"abc", [])
+    with pytest.raises(FormatError):
+        order_batch(b"\0\0\0\0\3\0\0\0abc", [])
