@@ -45,6 +45,13 @@ def test_a_failure_is_told_and_the_next_one_runs():
     assert "no Spark for two" in records[1]["notes"][0]
 
 
+def test_time_that_one_leaves_is_there_for_the_next():
+    code = "import time; time.sleep(3 if '{name}' == 'second' else 0)"
+    limit = {"first": 9.0, "second": 0.5, "third": 0.0}
+    records = list(run_each(list(limit), quick=True, limit=lambda name, quick: limit[name], run=python(code)))
+    assert all("exit code 0" in record["notes"][0] for record in records)
+
+
 def test_one_that_does_not_end_is_stopped_with_what_it_started(tmp_path):
     child = tmp_path / "child"
     code = (
