@@ -339,6 +339,17 @@ def test_what_the_runtime_relies_on_holds() -> None:
     check_operator(DecisionTree(["x", "y"], ["a", "b"], min_rows=30, min_gain=0.0, max_leaves=6), batches, key="kind")
 
 
+def test_a_round_without_known_labels_teaches_nothing() -> None:
+    rows = pa.table({"x": [1.0, 2.0, 8.0, 9.0] * 9, "kind": ["a", "a", "b", "b"] * 9})
+    strange = rows.set_column(1, "kind", pa.array(["?"] * 36))
+    outputs = run(DecisionTree(["x"], ["a", "b"], min_rows=10), [strange, rows, strange], key="kind").outputs
+    assert [(row["leaves"], row["rows"]) for output in outputs for row in output.to_pylist()] == [
+        (1, 0),
+        (2, 36),
+        (2, 36),
+    ]
+
+
 @pytest.mark.parametrize(
     ("schema", "key", "error", "words"),
     [

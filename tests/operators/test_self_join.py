@@ -188,7 +188,8 @@ def test_work_is_shared_out_by_pairs() -> None:
             ColumnError,
             "truth value",
         ),
-        (lambda: SelfJoin("at", "1 second", where="left_id < right_id"), ArgumentError, "an Arrow expression"),
+        (lambda: SelfJoin("at", "1 second", where=True), ArgumentError, "an Arrow expression"),
+        (lambda: SelfJoin("at", "1 second", where="left_id plus 1"), ArgumentError, "compares two columns"),
         (lambda: SelfJoin("at", "1 second", pair_seconds=-1), ArgumentError, "less than no time"),
         (lambda: run(SelfJoin("when", "1 second"), [table([])], key="stock"), ColumnError, "no column"),
         (lambda: run(SelfJoin("id", "1 second"), [table([])], key="stock"), ColumnError, "a timestamp"),
@@ -210,3 +211,13 @@ def test_is_a_plain_value() -> None:
     operator = SelfJoin("at", "7 seconds", columns=["id"], where=pc.field("left_id") < pc.field("right_id"))
     assert repr(operator) == "SelfJoin('at', '7 seconds', columns=('id',), where=(left_id < right_id))"
     assert pickle.loads(pickle.dumps(operator)) == operator != SelfJoin("at", "7 seconds")
+
+
+@pytest.mark.parametrize(
+    "text", ["left_id < right_id", " left_id<=right_id", "left_id!=right_id", "left_id = right_id"]
+)
+def test_a_condition_may_be_said_in_words(text: str) -> None:
+    spelled = {"<": "__lt__", "<=": "__le__", "!=": "__ne__", "=": "__eq__"}
+    sign = text.replace("left_id", "").replace("right_id", "").strip()
+    said = getattr(pc.field("left_id"), spelled[sign])(pc.field("right_id"))
+    assert SelfJoin("at", "1 second", where=text) == SelfJoin("at", "1 second", where=said)

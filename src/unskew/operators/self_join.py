@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator as op
+import re
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -26,6 +28,7 @@ Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 LEFT, RIGHT = "left_", "right_"
+COMPARISONS = {"<": op.lt, "<=": op.le, "=": op.eq, "!=": op.ne, ">=": op.ge, ">": op.gt}
 UNTIL_MS = "unskew.until_ms"
 
 
@@ -57,7 +60,7 @@ class SelfJoin(Operator):
         What pairs show of each row; by default all columns but the key.
     where
         Which pairs to keep, an Arrow expression on the output's columns: the key columns by their names, others as
-        ``left_<name>`` and ``right_<name>``.
+        ``left_<name>`` and ``right_<name>``. Or two of them compared in words, ``"left_id < right_id"``.
     sides
         Two boolean columns that say of each row whether it may be the left one of a pair, and the right one; by default
         it may be both. With them a key that is too hot for one channel can be cut into cells, see the gallery.
@@ -89,11 +92,11 @@ class SelfJoin(Operator):
         within: str,
         *,
         columns: Sequence[str] | None = None,
-        where: pc.Expression | None = None,
+        where: pc.Expression | str | None = None,
         sides: Sequence[str] | None = None,
         pair_seconds: float = 0.0,
     ) -> None:
-        self.time, self.within, self.where, self.pair_seconds = time, within, where, pair_seconds
+        self.time, self.within, self.pair_seconds = time, within, pair_seconds
         self.columns = None if columns is None else tuple(columns)
         self.sides = () if sides is None else tuple(sides)
         if len(self.sides) not in (0, 2):
@@ -101,7 +104,8 @@ class SelfJoin(Operator):
         self._within_us = microseconds(within)
         if self._within_us < 0:
             raise ArgumentError("the right row may not lie before the left one", got=within)
-        if where is not None and not isinstance(where, pc.Expression):
+        self.where = _comparison(where) if isinstance(where, str) else where
+        if self.where is not None and not isinstance(self.where, pc.Expression):
             hint = 'such as pyarrow.compute.field("left_id") < pyarrow.compute.field("right_id")'
             raise ArgumentError("the condition must be an Arrow expression", got=where, hint=hint)
         if pair_seconds < 0:
@@ -236,6 +240,14 @@ def _is_true(rows: pa.Table, name: str | None) -> Mask:
     if name is None:
         return np.ones(rows.num_rows, np.bool_)
     return np.array(pc.fill_null(rows.column(name), False))
+
+
+def _comparison(text: str) -> pc.Expression:
+    """Return what words such as ``"left_id < right_id"`` say."""
+    words = re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|<|>|=)\s*(\w+)\s*", text)
+    if words is None:
+        raise ArgumentError("the condition compares two columns", got=text, hint='such as "left_id < right_id"')
+    return COMPARISONS[words[2]](pc.field(words[1]), pc.field(words[3]))
 
 
 @njit(cache=True)

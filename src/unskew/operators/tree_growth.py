@@ -133,6 +133,8 @@ def newest(tree: DecisionTreeModel, histograms: pa.Table | None, changed: pa.Tab
 
 def _by_leaf(histograms: pa.Table, classes: int) -> dict[int, list[_Bins]]:
     """Return the histograms of each leaf, feature by feature."""
+    if not histograms.num_rows:
+        return {}
     leaf, feature, label = (histograms.column(name).to_numpy().astype(np.int64) for name in MESSAGE_KEY)
     order = np.lexsort((label, feature, leaf))
     centres, counts = (histograms.column(name).take(pa.array(order)).combine_chunks() for name in (CENTRES, COUNTS))
