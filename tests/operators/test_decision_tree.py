@@ -27,9 +27,9 @@ from unskew.operators import (
     group_rows,
     grow,
 )
-from unskew.operators.tree_model import LEAF, MESSAGE_KEY, MESSAGES
 from unskew.operators.histogram import kernel_insert
 from unskew.operators.tree_growth import newest
+from unskew.operators.tree_model import LEAF, MESSAGE_KEY, MESSAGES
 from unskew.splitters import splitter
 from unskew.testing import ABORT, MOVE_SLOT, RESTART, check_operator, run
 from unskew.workloads.flights import flights_file
