@@ -1,4 +1,4 @@
-"""A running count in which every tuple takes a fixed time, as in the papers' measurements."""
+"""A running count in which every tuple takes its time, as in the papers' measurements."""
 
 from __future__ import annotations
 
@@ -13,10 +13,23 @@ from unskew.load.statistics import add_up
 from unskew.operators import Clock, Groups, KeyedState, Mergeable
 
 Where = Literal["owner", "worker"]
+Kind = Literal["wait", "cpu"]
+
+_NUMBERS = np.arange(2_000, dtype=np.float64)[::-1].copy()
+
+
+def spend(seconds: float, kind: Kind) -> None:
+    """Let time pass: waiting, which holds no core, or computing, which holds one for so many seconds of its time."""
+    if kind == "wait":
+        time.sleep(seconds)
+        return
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        np.sort(_NUMBERS)
 
 
 class DelayedCount(Mergeable):
-    """Counts the rows of each key, and waits for each of them where the work is done.
+    """Counts the rows of each key, and takes its time for each of them where the work is done.
 
     Waiting instead of working lets a few cores imitate many saturated machines: a channel that waits holds no core.
 
@@ -27,6 +40,11 @@ class DelayedCount(Mergeable):
     where
         ``"owner"``: on the channel that gets the tuple. ``"worker"``: where a splitting scheme has sent it; owners only
         add up.
+    even_tuples
+        What every channel takes its time for, whatever it was sent: an even share of the batch makes a query in which
+        nothing but the balance is perfect.
+    kind
+        Whether to wait or to compute.
 
     Examples
     --------
@@ -36,8 +54,14 @@ class DelayedCount(Mergeable):
     [{'key': 'a', 'n': 2}, {'key': 'b', 'n': 1}]
     """
 
-    def __init__(self, seconds_per_tuple: float, where: Where = "owner") -> None:
-        self.seconds_per_tuple, self.where = seconds_per_tuple, where
+    def __init__(
+        self,
+        seconds_per_tuple: float,
+        where: Where = "owner",
+        even_tuples: float | None = None,
+        kind: Kind = "wait",
+    ) -> None:
+        self.seconds_per_tuple, self.where, self.even_tuples, self.kind = seconds_per_tuple, where, even_tuples, kind
 
     def __repr__(self) -> str:
         return "DelayedCount()"
@@ -53,9 +77,9 @@ class DelayedCount(Mergeable):
         return pa.schema([*self.key_schema, ("n", pa.int64())])
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Count rows; workers wait."""
+        """Count rows; workers take their time."""
         if self.where == "worker":
-            time.sleep(self.seconds_per_tuple * rows.num_rows)
+            spend(self.seconds_per_tuple * rows.num_rows, self.kind)
         return pa.table([pa.array(groups.counts)], schema=self.value_schema)
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
@@ -69,8 +93,8 @@ class DelayedCount(Mergeable):
         return pa.Table.from_arrays([*keys.columns, *values.columns], schema=self.output_schema)
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Add up; owners wait for the tuples that they were sent."""
+        """Add up; owners take their time for the tuples that they were sent, also those combined on the way."""
         if self.where == "owner":
-            tuples: Any = pc.sum(rows.column("n")).as_py() or 0
-            time.sleep(self.seconds_per_tuple * tuples)
+            sent: Any = pc.sum(rows.column("n")).as_py() or 0
+            spend(self.seconds_per_tuple * (sent if self.even_tuples is None else self.even_tuples), self.kind)
         return super().update(state, groups, rows, clock)

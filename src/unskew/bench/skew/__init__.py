@@ -1,0 +1,68 @@
+"""The headline: saturated streams with skewed keys, under every way to partition them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import ClassVar
+
+from unskew import machine
+from unskew.bench.harness import Benchmark, Row
+from unskew.bench.skew.contenders import IDEAL
+from unskew.bench.skew.measures import Measured
+from unskew.bench.skew.parts import Part, quick_parts, whole_parts
+from unskew.bench.skew.race import Runs, Setup, race
+from unskew.bench.skew.real_cpu import cpu_parts
+from unskew.bench.skew.rows import rows_of, split_targets, targets
+from unskew.bench.store import place
+
+__all__ = ["Setup", "SkewBenchmark"]
+
+
+class SkewBenchmark(Benchmark):
+    """Ten saturated channels work on keys whose popularity is skewed and changes; every tuple takes its time.
+
+    A channel waits for its tuples and holds no core while it does, so that two cores imitate ten busy machines; at the
+    end two channels compute. Throughput is that of round robin, the same query with work as even as can be,
+    divided into each contender's: the time of all batches after the first few.
+
+    A whole run keeps every contender's batches beside the result of its commit and goes on where it was broken off;
+    in a changed tree nothing is kept.
+    """
+
+    name: ClassVar[str] = "skew"
+    summary: ClassVar[str] = "saturated streams with skewed keys, under every way to partition them"
+
+    def run(self, quick: bool) -> list[Row]:
+        """Measure; quickly, two skews and the contenders that matter most."""
+        parts = quick_parts() if quick else [*whole_parts(), *cpu_parts(quick)]
+        return self.run_parts(parts, Runs() if quick else kept_runs())
+
+    def run_parts(self, parts: Iterable[Part], runs: Runs) -> list[Row]:
+        """Race on each stream in turn; one session serves all streams that can share it."""
+        rows: list[Row] = []
+        for _, several in groupby(parts, lambda part: part.setup.threads):
+            alike = list(several)
+            with alike[0].setup.spark() as spark:
+                for part in alike:
+                    rows += self._rows(part, race(spark, part.stream, part.contenders, part.setup, runs))
+        return rows
+
+    def _rows(self, part: Part, results: dict[str, Measured]) -> list[Row]:
+        rows = rows_of(part.stream, part.contenders, part.setup, results)
+        if part.targets == "owner":
+            rows += targets(part.stream, part.contenders, part.setup, results)
+        if part.targets == "split":
+            rows += split_targets(part.stream, part.contenders, results)
+        fixed = next(row for row in rows if row.name.endswith("fixed cost of a batch"))
+        self.note(
+            f"{part.stream.name}: {part.setup.work_seconds:g} s of work in an even batch; {fixed.value:.2f} s of every "
+            f"batch, {fixed.ratio or 0:.0%} under {IDEAL}, are Spark's and unskew's own."
+        )
+        return rows
+
+
+def kept_runs() -> Runs:
+    """Return where the runs of this commit are kept; nowhere if the tree has changed since."""
+    commit = machine.commit()
+    return Runs(None if commit.startswith("dirty") else place("skew-runs", quick=False, commit=commit).with_suffix(""))

@@ -1,0 +1,100 @@
+"""Which contenders run on which streams, the headline first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from unskew.bench.skew.contenders import (
+    D_CHOICES,
+    EVERYBODY,
+    MIN_TABLE,
+    PKG,
+    ROUND_ROBIN,
+    SALTING,
+    SPARKS_HASH,
+    SPLIT,
+    TOLERANCES,
+    Contender,
+    mixed,
+    readj,
+)
+from unskew.bench.skew.race import Setup
+from unskew.bench.skew.streams import CHANNELS, Stream, fluctuating, shifting
+from unskew.errors import MissingPackageError
+from unskew.workloads.flights import Flights, flights_file
+from unskew.workloads.fluctuation import Fluctuation
+from unskew.workloads.social import Social
+from unskew.workloads.stock import Stock
+from unskew.workloads.tpch import DbgenKeys
+
+BOUNDS = (ROUND_ROBIN, SPARKS_HASH)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stream and who runs on it.
+
+    Parameters
+    ----------
+    stream, contenders, setup
+        What runs.
+    targets
+        Whose targets it decides: ``"owner"``, ``"split"`` or nobody's.
+    """
+
+    stream: Stream
+    contenders: Sequence[Contender]
+    setup: Setup = field(default_factory=Setup)
+    targets: str = ""
+
+
+def quick_parts() -> list[Part]:
+    """Return the two skews of the headline, on few batches."""
+    setup = Setup(work_seconds=2.0)
+    return [
+        Part(
+            shifting(1.0, epochs=1, hold=10), (*BOUNDS, mixed(0.02), mixed(0.08), PKG, SALTING), setup, targets="owner"
+        ),
+        Part(replace(shifting(1.4, epochs=1, hold=8), warm_up=4), (*BOUNDS, SPLIT, PKG), setup, targets="split"),
+    ]
+
+
+def whole_parts() -> Iterator[Part]:
+    """Yield everything, most important first."""
+    yield Part(shifting(1.0, epochs=2, hold=40), (*BOUNDS, mixed(0.02), mixed(0.08)), targets="owner")
+    yield Part(
+        shifting(1.4, epochs=1, hold=40),
+        (*BOUNDS, SPLIT, PKG, D_CHOICES, SALTING),
+        Setup(work_seconds=2.0),
+        targets="split",
+    )
+    yield Part(replace(shifting(1.0, epochs=1, hold=20), name="all on Zipf 1.0"), EVERYBODY)
+    yield from grid()
+
+
+def grid() -> Iterator[Part]:
+    """Yield the papers' figures: skew, fluctuation, the real streams, one more channel."""
+    everyday = (*BOUNDS, mixed(0.02), SPLIT, PKG)
+    for exponent in (0.6, 0.8, 1.2, 2.0):
+        yield Part(shifting(exponent, epochs=1, hold=16), everyday, Setup(work_seconds=2.0))
+    for rate in (0.0, 0.5, 1.0, 2.0):
+        yield Part(fluctuating(rate, epochs=2, hold=10), (*BOUNDS, mixed(0.08), *readj(sigmas=(0.1, 0.01)), PKG))
+    tolerances = [
+        *(mixed(tolerance) for tolerance in TOLERANCES),
+        *(each for tolerance in (0.02, 0.15, 0.3) for each in readj(tolerance, sigmas=(0.01,))),
+        MIN_TABLE,
+    ]
+    social = Stream("Social", Social(), epochs=2, hold=10)
+    yield Part(social, (*BOUNDS, *tolerances, PKG))
+    yield Part(Stream("Stock", Stock(), rows=20_000, epochs=2, hold=10, work="join"), (*BOUNDS, *tolerances))
+    orders = Fluctuation(base=DbgenKeys(exponent=0.8, key_count=15_000, sparse=True), rate=1.0, channels=CHANNELS)
+    yield Part(Stream("TPC-H Q5, line items by order", orders, epochs=2, hold=10), (*BOUNDS, *tolerances))
+    try:
+        flights_file()
+        yield Part(Stream("flights", Flights(key="tailnum"), rows=10_000, epochs=1, hold=20), everyday)
+    except MissingPackageError:
+        pass
+    one_more = Setup(channels=CHANNELS - 1, resize_to=CHANNELS)
+    scaled = replace(social, name="Social, one more channel", epochs=1, hold=20)
+    yield Part(scaled, (*BOUNDS, mixed(0.1), *readj(0.1, sigmas=(0.01,)), PKG), one_more)

@@ -1,0 +1,96 @@
+"""From what was measured to the rows of the report, with the targets of the headline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unskew.bench.harness import Row
+from unskew.bench.skew.contenders import HASH, IDEAL, Contender, best_of
+from unskew.bench.skew.measures import UTILISATION, Measured, batches_until_even, by_chance, event_latencies
+from unskew.bench.skew.race import Setup
+from unskew.bench.skew.streams import Stream
+
+THROUGHPUT = f"throughput over {IDEAL}"
+WORK = "throughput if a batch had no fixed cost"
+UNEVEN = "batches until even again"
+
+
+def rows_of(
+    stream: Stream, contenders: Sequence[Contender], setup: Setup, results: Mapping[str, Measured]
+) -> list[Row]:
+    """Return all measures of all contenders; of variants, those of the best."""
+    best = best_of({name: measured.total_seconds for name, measured in results.items()})
+    known = {each.name: each for each in contenders}
+    return [
+        row
+        for shared, name in best.items()
+        for row in _measures(stream, replace(known[name], name=shared), setup, results[name], results)
+    ]
+
+
+def _measures(
+    stream: Stream, contender: Contender, setup: Setup, measured: Measured, results: Mapping[str, Measured]
+) -> Iterator[Row]:
+    where, who, ideal = stream.name, contender.name, results[IDEAL]
+    total, p = measured.total_seconds, np.quantile(measured.seconds, [0.5, 0.95, 0.99])
+    over_hash = results[HASH].total_seconds / total if HASH in results else None
+    yield Row(f"{where}: {THROUGHPUT}", who, ideal.total_seconds / total, "x", ratio=over_hash)
+    even = 1.0 if contender.even else measured.even_share
+    yield Row(f"{where}: {WORK}", who, even, "x")
+    yield Row(f"{where}: batch, median", who, float(p[0]), "s", better="lower", samples=measured.seconds)
+    yield Row(f"{where}: batch, 95 %", who, float(p[1]), "s", better="lower")
+    yield Row(f"{where}: batch, 99 %", who, float(p[2]), "s", better="lower")
+    latency = event_latencies(measured.seconds, float(np.mean(ideal.seconds)) / UTILISATION)
+    yield Row(f"{where}: event latency, median", who, float(np.median(latency)), "s", better="lower")
+    yield Row(f"{where}: event latency, 99 %", who, float(np.quantile(latency, 0.99)), "s", better="lower")
+    if contender.even:
+        fixed = float(p[0]) - setup.work_seconds
+        yield Row(f"{where}: fixed cost of a batch", who, fixed, "s", ratio=fixed / float(p[0]), better="lower")
+        return
+    overload = measured.overload
+    yield Row(f"{where}: overload, median", who, float(np.median(overload)), "", better="lower", samples=overload)
+    if contender.one_owner:
+        waits = batches_until_even(overload, stream.changes, _limit(stream, contender, setup), none=float(stream.hold))
+        yield Row(f"{where}: {UNEVEN}", who, float(np.max(waits)), "", better="lower", samples=waits)
+        yield Row(f"{where}: state moved a batch", who, 100 * measured.moved_share, "%", better="lower")
+        yield Row(f"{where}: keys in the table", who, float(max(measured.table_keys)), "", better="lower")
+    if measured.planning_seconds and contender.one_owner:
+        plan = 1e3 * float(np.median(measured.planning_seconds))
+        yield Row(f"{where}: plan", who, plan, "ms", better="lower")
+
+
+def _limit(stream: Stream, contender: Contender, setup: Setup) -> float:
+    return contender.tolerance + by_chance(stream.rows / setup.channels)
+
+
+def targets(
+    stream: Stream, contenders: Sequence[Contender], setup: Setup, results: Mapping[str, Measured]
+) -> Iterator[Row]:
+    """Yield what the best planner with one owner per key is hoped to reach on Zipf 1.0."""
+    ideal, theirs = results[IDEAL], results[HASH]
+    owners = [each for each in contenders if each.one_owner]
+    best = min(owners, key=lambda each: results[each.name].total_seconds)
+    ours = results[best.name]
+    where, who = f"{stream.name}, best of one owner per key", best.name
+    yield Row(f"{where}: over {IDEAL}", who, ideal.total_seconds / ours.total_seconds, "x", target=0.95)
+    yield Row(f"{where}: over {HASH}", who, theirs.total_seconds / ours.total_seconds, "x", target=1.6)
+    for share, target in ((0.95, 1.15), (0.99, None)):
+        taken, even = (float(np.quantile(each.seconds, share)) for each in (ours, ideal))
+        name = f"{where}: batch, {share:.0%}, over {IDEAL}"
+        yield Row(name, who, taken / even, "x", target=target, better="lower")
+    waits = batches_until_even(ours.overload, stream.changes, _limit(stream, best, setup), none=float(stream.hold))
+    yield Row(f"{where}: {UNEVEN}", who, float(np.max(waits)), "", target=3, better="lower", samples=waits)
+
+
+def split_targets(stream: Stream, contenders: Sequence[Contender], results: Mapping[str, Measured]) -> Iterator[Row]:
+    """Yield what split keys are hoped to reach where no owner can carry the hottest key."""
+    ideal = results[IDEAL].total_seconds
+    splitting = [each.name for each in contenders if each.merges and not each.salted]
+    best = min(splitting, key=lambda name: results[name].total_seconds)
+    where = f"{stream.name}, best of split keys"
+    yield Row(f"{where}: over {IDEAL}", best, ideal / results[best].total_seconds, "x", target=0.95)
+    theirs = ideal / results[HASH].total_seconds
+    yield Row(f"{where}: over {IDEAL}", HASH, theirs, "x", target=0.5, better="lower")

@@ -1,0 +1,109 @@
+"""The streams of the race: a workload, cut into batches, with calm stretches between its changes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from unskew.workloads import Workload
+from unskew.workloads.fluctuation import Fluctuation
+from unskew.workloads.key_shift import KeyShift
+from unskew.workloads.zipf import Zipf
+
+CHANNELS = 10
+KEYS = 100_000
+COLUMNS = ["key", "event_time", "sequence"]
+Work = Literal["count", "join"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A workload whose intervals last several batches.
+
+    The first batches are interval 0 and warm up: Python starts, state appears, tables fill. They count for nothing.
+    Then come `epochs` intervals of `hold` batches; at the first batch of each, the workload has changed.
+
+    Parameters
+    ----------
+    name
+        What it is called in results.
+    workload
+        Where rows come from.
+    rows
+        Rows of a batch.
+    epochs, hold
+        Intervals that are measured, and batches of each.
+    warm_up
+        Batches before that.
+    work
+        What is done with the rows.
+
+    Examples
+    --------
+    >>> stream = Stream("Zipf", Zipf(), rows=100, epochs=2, hold=5, warm_up=3)
+    >>> stream.batches, [stream.interval(batch) for batch in (0, 2, 3, 7, 8)], stream.changes
+    (13, [0, 0, 1, 1, 2], (0, 5))
+    """
+
+    name: str
+    workload: Workload
+    rows: int = 200_000
+    epochs: int = 2
+    hold: int = 10
+    warm_up: int = 6
+    work: Work = "count"
+
+    @property
+    def batches(self) -> int:
+        """Batches in all."""
+        return self.warm_up + self.epochs * self.hold
+
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """Measured batches, from 0, that are the first after a change."""
+        return tuple(range(0, self.epochs * self.hold, self.hold))
+
+    def interval(self, batch: int) -> int:
+        """Return the workload's interval that a batch is part of."""
+        return 0 if batch < self.warm_up else 1 + (batch - self.warm_up) // self.hold
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        """Return the rows of a batch."""
+        parts, part = self.warm_up, number
+        if number >= self.warm_up:
+            parts, part = self.hold, (number - self.warm_up) % self.hold
+        return self.workload.rows(self.interval(number), self.rows * parts, part, parts).select(COLUMNS)
+
+    def write(self, folder: Path) -> None:
+        """Write one Parquet file per batch; Spark reads the oldest first."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(self.batches):
+            path = folder / f"{number:05d}.parquet"
+            pq.write_table(pa.Table.from_batches([self.batch(number)]), path)
+            os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+    def read(self, spark: SparkSession, folder: Path) -> DataFrame:
+        """Return the files as a stream, one per batch."""
+        fields = pa.schema([self.workload.schema.field(name) for name in COLUMNS])
+        files = spark.readStream.schema(from_arrow_schema(fields)).option("maxFilesPerTrigger", 1).parquet(str(folder))
+        return files.withWatermark("event_time", "1 second") if self.work == "join" else files
+
+
+def shifting(exponent: float, *, epochs: int, hold: int) -> Stream:
+    """Return Zipf's law over 10^5 keys of which all others become hot at every change."""
+    law = Zipf(exponent=exponent, key_count=KEYS)
+    shift = KeyShift(base=law, shift=KEYS * 3 // 8 + 1, every_seconds=law.interval_seconds)
+    return Stream(f"Zipf {exponent}", shift, epochs=epochs, hold=hold)
+
+
+def fluctuating(rate: float, *, epochs: int, hold: int) -> Stream:
+    """Return Fang's stream: Zipf 0.85 keys that trade frequencies until a channel's load has changed by `rate`."""
+    law = Fluctuation(base=Zipf(exponent=0.85, key_count=KEYS), rate=rate, channels=CHANNELS)
+    return Stream(f"fluctuation {rate}", law, epochs=epochs, hold=hold)
