@@ -33,10 +33,12 @@ check: setup  ## lint, format and types only
 	$(PY) -m ruff format --check --quiet src tests
 	$(PY) -m mypy
 
-bench: setup  ## measure everything, or NAME=routing alone; QUICK=1 within a minute each
-	@for name in $(or $(NAME),$$($(PY) -c 'from unskew.bench import benchmarks; print(*benchmarks)')); do \
-	  $(PY) -m unskew bench $$name $(if $(QUICK),--quick) --out $(ARTIFACTS)/bench/$$name.json || exit 1; \
-	done
+bench: setup  ## measure everything within 20 minutes and write docs/benchmarks.md; NAME=skew one benchmark, whole
+ifdef NAME
+	@$(PY) -m unskew bench $(NAME) $(if $(QUICK),--quick) $(ARGS)
+else
+	@$(PY) -m unskew bench all --quick --page docs/benchmarks.md --page README.md $(ARGS)
+endif
 
 doctor: setup  ## what is installed, and does it fit together
 	@$(PY) -m unskew doctor --spark

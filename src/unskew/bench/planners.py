@@ -81,8 +81,9 @@ def _fang_rows(name: str, repeats: int) -> list[Row]:
     chosen = planner(name)
     sizes = [10_000, 100_000, MILLION]
     calls = {f"{keys}": _call(chosen, drifted(keys)) for keys in sizes}
-    times = [timing.median_seconds for timing in interleave(calls, repeats=repeats).values()]
-    row = Row(f"{name}, 1,000,000 keys", OURS, times[-1] * 1e3, "ms", target=50, better="lower")
+    timings = list(interleave(calls, repeats=repeats).values())
+    times, samples = [timing.median_seconds for timing in timings], timings[-1].scaled(1e3)
+    row = Row(f"{name}, 1,000,000 keys", OURS, times[-1] * 1e3, "ms", target=50, better="lower", samples=samples)
     growth = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
     rows = [row, Row(f"{name}, growth with keys", OURS, growth, "exponent")]
     if name != "minmig":
@@ -123,10 +124,11 @@ def _smalops_rows(repeats: int) -> list[Row]:
     many, few = drifted(100_000), drifted(PLAIN_KEYS)
     load, current = few.cost.tolist(), few.current.tolist()
     ours = interleave({"many": _call(chosen, many), "few": _call(chosen, few)}, repeats=repeats)
+    many_ms, samples = ours["many"].median_seconds * 1e3, ours["many"].scaled(1e3)
     slow = interleave({PLAIN: lambda: plain_best_fit(load, current, few.channels)}, repeats=2)[PLAIN].median_seconds
     quick, name = ours["few"].median_seconds, f"smalops, {PLAIN_KEYS:,} hot keys"
     return [
-        Row("smalops, 100,000 hot keys", OURS, ours["many"].median_seconds * 1e3, "ms", target=50, better="lower"),
+        Row("smalops, 100,000 hot keys", OURS, many_ms, "ms", target=50, better="lower", samples=samples),
         Row(name, OURS, quick * 1e3, "ms", ratio=quick / slow),
         Row(name, PLAIN, slow * 1e3, "ms"),
     ]
@@ -143,7 +145,7 @@ def _counting_rows(repeats: int, tuples: int) -> list[Row]:
     ours, plain = tuples / times[OURS].median_seconds / 1e6, len(part) / times[PLAIN].median_seconds / 1e6
     name = "lossy counting, epsilon 1e-4"
     return [
-        Row(name, OURS, ours, "M tuples/s", ratio=ours / plain, target=20),
+        Row(name, OURS, ours, "M tuples/s", ratio=ours / plain, target=20, samples=times[OURS].rates(tuples / 1e6)),
         Row(name, PLAIN, plain, "M tuples/s"),
     ]
 
@@ -167,4 +169,5 @@ def _call(chosen: Planner, problem: Problem) -> Callable[[], object]:
 
 def _ours(name: str, call: Callable[[], object], repeats: int, target_ms: float) -> Row:
     timing = interleave({OURS: call}, repeats=repeats)[OURS]
-    return Row(name, OURS, timing.median_seconds * 1e3, "ms", target=target_ms, better="lower")
+    samples = timing.scaled(1e3)
+    return Row(name, OURS, timing.median_seconds * 1e3, "ms", target=target_ms, better="lower", samples=samples)

@@ -91,10 +91,11 @@ def _measure(name: str, contenders: Contenders, repeats: int, target: float) -> 
     rows = contenders[OURS]().size
     timings = interleave(contenders, repeats=repeats)
     speeds = {contender: rows / timing.median_seconds / 1e6 for contender, timing in timings.items()}
+    samples = {contender: timing.rates(rows / 1e6) for contender, timing in timings.items()}
     fastest_peer = max(speed for contender, speed in speeds.items() if contender != OURS)
     return [
-        Row(name, OURS, speed, "M rows/s", ratio=speed / fastest_peer, target=target)
+        Row(name, OURS, speed, "M rows/s", ratio=speed / fastest_peer, target=target, samples=samples[contender])
         if contender == OURS
-        else Row(name, contender, speed, "M rows/s")
+        else Row(name, contender, speed, "M rows/s", samples=samples[contender])
         for contender, speed in speeds.items()
     ]

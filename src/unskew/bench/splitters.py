@@ -78,7 +78,9 @@ def _pkg_rows(stream: NDArray[np.int64], repeats: int) -> list[Row]:
     )
     ours, plain = len(stream) / times[OURS].median_seconds / 1e6, len(part) / times[PLAIN].median_seconds / 1e6
     return [
-        Row(name, OURS, ours, "M tuples/s", ratio=ours / plain, target=50),
+        Row(
+            name, OURS, ours, "M tuples/s", ratio=ours / plain, target=50, samples=times[OURS].rates(len(stream) / 1e6)
+        ),
         Row(name, PLAIN, plain, "M tuples/s"),
     ]
 
@@ -87,7 +89,9 @@ def _scheme_rows(
     name: str, scheme: Splitter, stream: NDArray[np.int64], repeats: int, target: float | None = None
 ) -> list[Row]:
     timing = interleave({OURS: _call(scheme, stream)}, repeats=repeats)[OURS]
-    return [Row(name, OURS, len(stream) / timing.median_seconds / 1e6, "M tuples/s", target=target)]
+    millions = len(stream) / 1e6
+    speed, samples = millions / timing.median_seconds, timing.rates(millions)
+    return [Row(name, OURS, speed, "M tuples/s", target=target, samples=samples)]
 
 
 def _table_rows(stream: NDArray[np.int64], repeats: int) -> list[Row]:
