@@ -27,6 +27,7 @@ def main(folder: str, out: str) -> None:
             yield row[0], new[0], new[1]
 
     environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.set_python_executable(sys.executable)
     environment.set_parallelism(2)
     rows = []
     for path in sorted(Path(folder).glob("*.parquet")):
