@@ -74,9 +74,12 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         height = -2 * place
         axes.barh(height, value, 0.8, color=_colour(row), xerr=spread / 2 if spread else None, ecolor=INK)
         axes.text(0, height + 0.9, label, va="center", fontsize=9, color=INK)
-        axes.text(value + spread / 2, height, f"  {value:,.4g} {row['unit']}", va="center", fontsize=9, color=INK)
-        if row["target"] is not None:
-            axes.plot([row["target"]] * 2, [height - 0.55, height + 0.55], color=INK, linewidth=1.5)
+        end, target = value + spread / 2, row["target"]
+        if target is not None:
+            axes.plot([target] * 2, [height - 0.55, height + 0.55], color=INK, linewidth=1.5)
+            if end <= target < end + 0.2 * widest:
+                end = target  # or the line would cross the number
+        axes.text(end, height, f"  {value:,.4g} {row['unit']}", va="center", fontsize=9, color=INK)
     axes.set_xlim(0, widest * 1.35)
     axes.set_ylim(-2 * len(panel.bars) + 1, 1.5)
     axes.axis("off")

@@ -41,9 +41,12 @@ def skew_rows(records: Sequence[Mapping[str, Any]], what: str, where: str = EXPO
     return {row["contender"]: row for row in rows if row["name"].startswith(where) and row["name"].endswith(what)}
 
 
-def best_planner(rows: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Return the contender, among Mixed's tolerances with one owner per key, that has the highest value."""
-    candidates = [name for name in rows if name.startswith(PLANNER) and "split" not in name]
+def best_planner(rows: Mapping[str, Mapping[str, Any]], splitting: bool = False) -> str | None:
+    """Return the contender, among Mixed's tolerances with one owner per key, that has the highest value.
+
+    With `splitting`, it may also share the hottest keys among channels.
+    """
+    candidates = [name for name in rows if name.startswith(PLANNER) and (splitting or "split" not in name)]
     return max(candidates, key=lambda name: float(rows[name]["value"]), default=None)
 
 
