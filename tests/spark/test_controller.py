@@ -168,6 +168,38 @@ def test_a_key_beyond_the_tolerance_gets_a_channel_for_itself() -> None:
     assert plan.imbalance_after == pytest.approx(60 / 25 - 1)
 
 
+@pytest.mark.parametrize(("name", "at_once"), [("mixed", True), ("flux-load", False)])
+def test_the_next_plan_is_made_when_a_migration_ends_unless_it_goes_by_how_busy_channels_were(
+    name: str, at_once: bool
+) -> None:
+    """Keys 1 to 4 leave channel 0 as planned; meanwhile keys 5 to 8 became hot, all of them on channel 1."""
+    owners = dict.fromkeys((1, 2, 3, 4), 0) | dict.fromkeys((5, 6, 7, 8), 1)
+    old = RoutingTable.initial(CHANNELS, SLOTS).with_explicit(list(owners), list(owners.values()))
+    target = old.with_explicit(list(owners), [0, 1, 2, 3, 1, 1, 1, 1])
+    last = Decision(5, old, target=target, extract=old.moves_to(target), batches_since_plan=1)
+    empty = pa.table({"key": pa.array([], pa.int64())})
+    reports = {
+        0: ChannelReport(0, Statistics.of_keys([1, 2, 3, 4], [1.0] * 4), extracted=dict.fromkeys((1, 2, 3), empty)),
+        1: ChannelReport(1, Statistics.of_keys([5, 6, 7, 8], [50.0] * 4), seconds=9.0),
+    }
+    decision, plan = Controller(planner(name)).next_decision(last, reports, pytest.fail)
+    assert decision.table.lookup([1, 2, 3, 4]).tolist() == [0, 1, 2, 3]
+    assert (plan is not None) == at_once
+    if at_once:
+        assert decision.target is not None
+        assert sorted(decision.target.lookup([5, 6, 7, 8]).tolist()) == [0, 1, 2, 3]
+        assert len(decision.extract.keys) == 3
+
+
+def test_nothing_is_planned_while_state_is_not_installed() -> None:
+    table = RoutingTable.initial(2, SLOTS).with_explicit([1, 2], [0, 0])
+    last = Decision(5, table, install={1: ("moved/5.1.ab",)}, batches_since_plan=1)
+    reports = {0: ChannelReport(0, Statistics.of_keys([1, 2], [50.0, 50.0]))}
+    decision, plan = Controller(planner("mixed")).next_decision(last, reports, pytest.fail)
+    assert plan is None
+    assert decision.install == last.install
+
+
 def test_flux_sees_who_waited_for_whom() -> None:
     table = RoutingTable.initial(2, SLOTS)
     busy = {0: 8.0, 1: 2.0}

@@ -35,7 +35,8 @@ class Controller:
     A pure function but for storing moved state: a batch that ends again with the same reports is decided alike.
     A move takes two batches and holds no row back: the old owner extracts the state at the end of batch n, the new
     owner installs it before the rows of batch n+1, which is also the first that is routed to it. What a channel was
-    told and did not report as done is told again.
+    told and did not report as done is told again. The next plan is made as soon as all state has left and what came
+    before is installed: a channel installs before it extracts, so state that has just come may go on.
 
     Parameters
     ----------
@@ -79,6 +80,7 @@ class Controller:
         what each channel may hold of its state.
         """
         waiting = _not_installed(last, reports)
+        all_installed = not waiting
         done = _done(last.extract, reports)
         for channel, state in _parcels(done, reports).items():
             waiting[channel] = (*waiting.get(channel, ()), keep(channel, pack(state)))
@@ -101,8 +103,12 @@ class Controller:
             decision = self._continue(decision, last.target, done, statistics)
         if decision.target is None and channels not in (None, decision.table.channels):
             return self._resize(replace(decision, planned_at_ms=now_ms), statistics, channels)
-        if last.target is not None or waiting:  # what channels report of their use is of the table before
+        if decision.target is not None or not all_installed:
             return decision, None
+        if last.target is not None or waiting:  # how busy channels were, they were under the table before
+            if not self.planner.for_balance:
+                return decision, None
+            statistics = replace(statistics, use=None)
         if self.scheme is not None or decision.batches_since_plan < self.interval_batches:
             return decision, None
         if now_ms - last.planned_at_ms < self.interval_ms:
