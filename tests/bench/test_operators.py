@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from unskew.bench import benchmarks, operators
+from unskew.bench.operator_pairs import HOT_KEYS, hottest_keys
 from unskew.bench.operators import OURS, SUBJECTS, batch_rows, inside
+from unskew.bench.per_key import HEAVY_HITTERS, HISTOGRAM, HISTORY
+from unskew.testing import run
 
 
 def test_keys_are_as_skewed_as_they_are_called() -> None:
@@ -33,10 +42,70 @@ def test_every_subject_runs(subject: operators.Subject) -> None:
     assert [row.target for row in rows] == [subject.target, None] * len(operators.SHAPES)
 
 
-def test_quickly_only_the_inside_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quickly_the_inside_is_measured_and_one_join(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(operators, "inside", lambda subject, rows, repeats: asked.append(rows) or [])
-    monkeypatch.setattr(operators, "whole", lambda subjects, rows: [len(subjects)])
-    assert benchmarks["operators"]().run(quick=True) == []
-    assert benchmarks["operators"]().run(quick=False) == [len(SUBJECTS)]
+    for name in ("beside_spark", "beside_python"):
+        monkeypatch.setattr(operators, name, lambda subjects, rows, name=name: [(name, len(subjects), rows)])
+    monkeypatch.setattr(operators, "pairs", lambda rows, batches: [("pairs", rows)])
+    monkeypatch.setattr(operators, "query_5", lambda scale: [("query 5", scale)])
+    assert benchmarks["operators"]().run(quick=True) == [("pairs", 20_000)]
+    assert benchmarks["operators"]().run(quick=False) == [
+        ("beside_spark", len(SUBJECTS), 250_000),
+        ("beside_python", len(SUBJECTS), 100_000),
+        ("pairs", 50_000),
+        ("query 5", 1.0),
+    ]
     assert asked == [100_000] * len(SUBJECTS) + [500_000] * len(SUBJECTS)
+
+
+def test_every_operator_has_an_opponent_but_aggregates_of_one_kind() -> None:
+    """Spark's own way where it has one, a function per key where it has none."""
+    alone = [subject.name for subject in SUBJECTS if subject.native is None and subject.per_key is None]
+    assert all(name.startswith("aggregate: ") for name in alone)
+    assert all(subject.native is None or subject.per_key is None for subject in SUBJECTS)
+
+
+class State:
+    """What Spark hands to a function per key."""
+
+    def __init__(self) -> None:
+        self.get, self.exists = (), False
+
+    def update(self, value: tuple[Any, ...]) -> None:
+        self.get, self.exists = value, True
+
+
+def called(function: Any, batches: list[list[float]]) -> list[dict[str, Any]]:
+    """Return the rows of each batch of one key."""
+    state, found = State(), list[dict[str, Any]]()
+    for values in batches:
+        frame = pd.DataFrame({"key": "k", "value": values, "ts": pd.Timestamp(0)})
+        found += [row for part in function(("k",), iter([frame]), state) for row in part.to_dict("records")]
+    return found
+
+
+def test_opponents_compute_what_operators_compute() -> None:
+    random = np.random.default_rng(0)
+    batches = [random.integers(0, 70, 40).astype(float).tolist() for _ in range(3)]
+    tables = [
+        pa.table({"key": ["k"] * 40, "value": values, "ts": pa.nulls(40, pa.timestamp("us"))}) for values in batches
+    ]
+    by_name = {subject.per_key: subject.operator for subject in SUBJECTS if subject.per_key is not None}
+    ours = {per_key: run(by_name[per_key], tables, key="key").outputs for per_key in by_name}
+    means = [row["mean"] for row in called(HISTORY.function, batches)]
+    assert sorted(means) == pytest.approx(sorted(pa.concat_tables(ours[HISTORY])["mean"].to_pylist()))
+    for theirs, output in zip(called(HISTOGRAM.function, batches), ours[HISTOGRAM], strict=True):
+        assert sum(theirs["counts"]) == sum(output["counts"][0].as_py())
+        assert len(theirs["centres"]) == len(output["centres"][0])
+    for theirs, seen in zip(called(HEAVY_HITTERS.function, batches), (40, 80, 120), strict=True):
+        true = Counter([value for batch in batches for value in batch][:seen])
+        for item, count, error in zip(theirs["items"], theirs["counts"], theirs["errors"], strict=True):
+            assert count - error <= true[item] <= count
+
+
+def test_hot_keys_are_the_most_frequent_ones() -> None:
+    rows = batch_rows(0, 20_000, 1.2)
+    counts = rows["key"].value_counts().to_pylist()
+    most = sorted(counts, key=lambda each: -each["counts"])[:HOT_KEYS]
+    assert [each["values"] for each in most] == hottest_keys(20_000)

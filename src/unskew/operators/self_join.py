@@ -179,7 +179,7 @@ class SelfJoin(Operator):
         left, right = self._pairs(at, histories)
         output = self._output(groups, histories, left, right)
         self._keep(state, groups, histories, at, clock)
-        time.sleep(self.pair_seconds * len(left))
+        time.sleep(self.pair_seconds * output.num_rows)
         pairs = np.bincount(histories.group_of_row[left], minlength=len(groups))
         work = np.diff(histories.starts) + pairs + 1.0
         self.seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())

@@ -1,0 +1,105 @@
+"""Whole queries of one operator, beside Spark's own way on the same files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+
+import unskew
+from unskew.bench.harness import Row
+from unskew.bench.operator_subjects import FIRST_SECOND, SCHEMA, SHAPES, Subject, batch_rows
+from unskew.bench.streams import Start, batch_seconds, discard
+from unskew.spark import session
+
+CHANNELS = 4
+OURS, NATIVE, PYTHON = "unskew", "Spark's own", "Python per key"
+
+Query = Callable[[DataFrame], Any]
+"""Makes of a stream what is written: a stage of ours, or rows of Spark's."""
+
+
+def beside_spark(subjects: list[Subject], rows: int, batches: int = 7) -> list[Row]:
+    """Compare whole queries with Spark's own aggregations and joins."""
+    queries = {subject: subject.native for subject in subjects if subject.native is not None}
+    return _compared(queries, NATIVE, rows, batches, skipped=3)
+
+
+def beside_python(subjects: list[Subject], rows: int, batches: int = 4) -> list[Row]:
+    """Compare whole queries with a Python function that Spark calls for every key, where it has no other way."""
+    queries = {subject: subject.per_key for subject in subjects if subject.per_key is not None}
+    return _compared(queries, PYTHON, rows, batches, skipped=1)
+
+
+def write_batches(folder: Path, batches: int, rows: int, exponent: float) -> None:
+    """Write a file for each batch."""
+    folder.mkdir(parents=True)
+    for batch in range(batches):
+        path = folder / f"{batch:05d}.parquet"
+        pyarrow.parquet.write_table(batch_rows(batch, rows, exponent), path)
+        os.utime(path, (FIRST_SECOND + batch, FIRST_SECOND + batch))
+
+
+def started(mode: str, query: Query) -> Start:
+    """Return a contender: a query whose rows are thrown away."""
+
+    def start(events: DataFrame, checkpoint: str) -> Any:
+        writer = query(events).writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
+        return writer.foreachBatch(discard).trigger(availableNow=True).start()
+
+    return start
+
+
+def side_by_side(
+    spark: SparkSession,
+    folder: Path,
+    name: str,
+    contenders: Mapping[str, Start],
+    *,
+    skipped: int,
+    target: float | None,
+) -> list[Row]:
+    """Measure two contenders, ours first; return how many times faster ours is, and the seconds of both."""
+    times = batch_seconds(spark, folder, contenders, rounds=1, skipped=skipped, schema=SCHEMA)
+    ours, theirs = times.values()
+    ratio = median(theirs) / median(ours)
+    return [
+        Row(f"{name}: times faster", OURS, ratio, "x", ratio=ratio, target=target),
+        *(Row(name, who, median(seconds), "s", better="lower", samples=seconds) for who, seconds in times.items()),
+    ]
+
+
+def _compared(queries: Mapping[Subject, Query], who: str, rows: int, batches: int, skipped: int) -> list[Row]:
+    results = []
+    spark = session(master="local[2,4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
+    try:
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
+            for shape, exponent in SHAPES.items():
+                folder = Path(home) / shape
+                write_batches(folder, batches, rows, exponent)
+                for subject, query in queries.items():
+                    contenders = {OURS: _ours(subject), who: _theirs(subject, query)}
+                    name = f"{subject.name}, {shape}, {rows:,} rows a batch"
+                    results += side_by_side(
+                        spark, folder, name, contenders, skipped=skipped, target=subject.native_target
+                    )
+    finally:
+        spark.stop()
+    return results
+
+
+def _ours(subject: Subject) -> Start:
+    def query(events: DataFrame) -> Any:
+        return unskew.balance(subject.marked(events), "key", channels=CHANNELS).apply(subject.operator)
+
+    return started(subject.operator.output_mode, query)
+
+
+def _theirs(subject: Subject, query: Query) -> Start:
+    return started(subject.operator.output_mode, lambda events: query(subject.marked(events)))

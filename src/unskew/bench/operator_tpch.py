@@ -1,0 +1,59 @@
+"""TPC-H's query 5 as a continuous query: four stages, balanced and by hash alone."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from statistics import mean
+
+from unskew.bench.harness import Row
+from unskew.jobs.tpch_q5 import STAGES, TpchQ5, read_stream, write
+from unskew.spark import session
+from unskew.spark.query import BalancedQuery
+from unskew.workloads.tpch import Tpch
+
+CHANNELS = 8
+SLICES = 8
+SKIPPED = 2
+BALANCED, HASHED = "unskew", "by hash alone"
+
+
+def query_5(scale: float) -> list[Row]:
+    """Run all stages over all rows: foreign keys by Zipf 0.8, a change by f = 1 every quarter of an hour.
+
+    How long the stages take, and by how much the fullest channel exceeds the mean, after some batches.
+    """
+    tpch = Tpch(scale=scale, channels=CHANNELS)
+    spark = session(master="local[2,4]")
+    results: list[Row] = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
+            write(tpch, f"{home}/data", SLICES)
+            seconds = {}
+            for who, options in ((BALANCED, {}), (HASHED, {"min_gain": math.inf})):
+                query = TpchQ5(
+                    spark,
+                    read_stream(spark, f"{home}/data"),
+                    f"{home}/{who}",
+                    options={"channels": CHANNELS, **options},
+                )
+                started = time.perf_counter()
+                queries = query.run()
+                seconds[who] = time.perf_counter() - started
+                results += [_overload(f"TPC-H query 5, scale {scale:g}, stage", who, queries, name) for name in STAGES]
+    finally:
+        spark.stop()
+    name = f"TPC-H query 5, scale {scale:g}, all stages"
+    ratio = seconds[HASHED] / seconds[BALANCED]
+    return [
+        *(Row(name, who, taken, "s", better="lower") for who, taken in seconds.items()),
+        Row(f"{name}: times faster", BALANCED, ratio, "x", ratio=ratio),
+        *results,
+    ]
+
+
+def _overload(prefix: str, who: str, queries: dict[str, BalancedQuery], name: str) -> Row:
+    overloads = [batch.imbalance for batch in queries[name].figures if batch.rows][SKIPPED:]
+    value = 100 * mean(overloads) if overloads else 0.0
+    return Row(f"{prefix} {name}: fullest channel over the mean", who, value, "%", better="lower")
