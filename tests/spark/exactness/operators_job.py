@@ -11,7 +11,17 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sql
 
 import unskew
-from unskew.operators import HeavyHitters, Histogram, IntervalJoin, NaiveBayes, ProgressiveSort, SelfJoin
+from unskew.operators import (
+    DecisionTree,
+    HeavyHitters,
+    Histogram,
+    History,
+    IntervalJoin,
+    NaiveBayes,
+    ProgressiveSort,
+    SelfJoin,
+    TableJoin,
+)
 from unskew.spark.local_session import SHORT_RUN, session
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,6 +36,7 @@ def stages(events: Any) -> dict[str, Any]:
     timed = events.withWatermark("at", DELAY)
     halves = {name: timed.where(sql.expr(f"id % 2 = {rest}")) for name, rest in (("left", 0), ("right", 1))}
     both = unskew.tagged("key", **halves)
+    table = unskew.tagged("key", table=events.where("id % 5 = 0"), rows=events.where("id % 5 > 0"))
 
     def balanced(rows: Any, key: str = "key", seed: int = 0) -> Any:
         return unskew.balance(rows, key, channels=3, planner=RandomMoves(seed=seed), min_gain=-np.inf, slots=64)
@@ -41,22 +52,31 @@ def stages(events: Any) -> dict[str, Any]:
             IntervalJoin("left", "right", earliest="-1 second", latest="2 seconds", how="left")
         ),
         "sort": balanced(timed, seed=5).apply(ProgressiveSort("at")),
+        "history": balanced(events, seed=10).apply(
+            History(5, mean="mean(id)", least="min(word)", n="count(key)", middle="median(id)")
+        ),
+        "table-join": balanced(table, seed=11).apply(TableJoin("table", how="left")),
         "aggregates-totals": balanced(events, seed=6).aggregate(
             n="count", spread="var_pop(id)", different="approx_count_distinct(id)", best="top(id, 3)"
         ),
         "hitters-totals": balanced(events, seed=7).apply(HeavyHitters("word", capacity=50)),
         "histogram-totals": balanced(events, seed=8).apply(Histogram("id", bins=4000)),
         "bayes-totals": balanced(events, "word", seed=9).apply(NaiveBayes("label", classes=["x", "y"])),
+        "tree-rounds": balanced(events.selectExpr("id % 7 as a", "id % 11 as b", "label"), "label", seed=12).apply(
+            DecisionTree(["a", "b"], ["x", "y"], min_rows=100, min_gain=0.0, max_leaves=12)
+        ),
     }
 
 
-def main(home: Path, master: str) -> None:
-    """Run all queries to their end."""
+def main(home: Path, master: str, names: list[str]) -> None:
+    """Run queries to their end, one after the other."""
     memory = {"spark.driver.memory": "1g", "spark.executor.memory": "1g"}
     spark = session(master=master, config={**SHORT_RUN, **memory})
     schema = "key string, at timestamp, id long, word string, label string"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(home / "data"))
-    for name, stage in stages(events).items():
+    everything = stages(events)
+    for name in names:
+        stage = everything[name]
         writer = stage.writeStream.option("checkpointLocation", str(home / "checkpoints" / name)).format("parquet")
         query = writer.trigger(availableNow=True).start(str(home / "out" / name))
         query.awaitTermination()
@@ -64,4 +84,4 @@ def main(home: Path, master: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -22,7 +22,7 @@ from kills import _kill
 
 JOB = Path(__file__).parent / "operators_job.py"
 START = datetime(2024, 1, 1, tzinfo=UTC)
-KILLS, BATCHES, ROWS = 8, 4, 400
+KILLS, BATCHES, ROWS = 3, 4, 400
 
 
 def write_data(folder: Path) -> None:
@@ -47,23 +47,30 @@ def write_data(folder: Path) -> None:
         os.utime(path, (1_700_000_000 + batch,) * 2)
 
 
-def run(home: Path, master: str, kills: int) -> int:
-    """Run the job until it ends by itself; return how often it was killed."""
+def run(home: Path, master: str, names: tuple[str, ...], kills: int) -> int:
+    """Run the job until it ends by itself; return how often it was killed, each time some batches after its start."""
     dice, killed = random.Random(1), 0
     while True:
         with (home / "log").open("a") as log:
             job = subprocess.Popen(
-                [sys.executable, str(JOB), str(home), master], stdout=log, stderr=log, start_new_session=True
+                [sys.executable, str(JOB), str(home), master, *names], stdout=log, stderr=log, start_new_session=True
             )
-        deadline = time.monotonic() + dice.uniform(15, 40)
+        wanted = committed(home) + dice.randint(1, 4)
         while job.poll() is None:
-            if killed < kills and time.monotonic() > deadline:
+            if killed < kills and committed(home) >= wanted:
+                time.sleep(dice.uniform(0, 2))
                 _kill(job.pid)
                 killed += 1
+                job.wait()
             time.sleep(0.1)
         if job.returncode == 0:
             return killed
         assert job.returncode == -signal.SIGKILL, (home / "log").read_text()[-3000:]
+
+
+def committed(home: Path) -> int:
+    """Return how many batches all queries together have committed."""
+    return sum(path.name.isdigit() for path in (home / "checkpoints").glob("*/commits/*"))
 
 
 def result(home: Path, name: str) -> list[str]:
@@ -75,16 +82,25 @@ def result(home: Path, name: str) -> list[str]:
     return sorted(map(repr, rows))
 
 
+GROUPS = {
+    "windows": ("tumbling", "sliding", "sessions"),
+    "joins": ("self-join", "interval-join", "table-join"),
+    "rows": ("sort", "history"),
+    "aggregates": ("aggregates-totals", "hitters-totals", "histogram-totals"),
+    "learners": ("bayes-totals", "tree-rounds"),
+}
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("master", ["local[2,4]"])
-def test_killed_operators_give_the_rows_of_an_undisturbed_run(tmp_path: Path, master: str) -> None:
-    homes = {name: tmp_path / name for name in ("calm", "rough")}
+@pytest.mark.parametrize("group", GROUPS)
+def test_killed_operators_give_the_rows_of_an_undisturbed_run(tmp_path: Path, group: str) -> None:
+    homes, names, master = {name: tmp_path / name for name in ("calm", "rough")}, GROUPS[group], "local[2,4]"
     for home in homes.values():
         write_data(home / "data")
-    assert run(homes["calm"], master, kills=0) == 0
-    assert run(homes["rough"], master, KILLS) > 0
-    for folder in sorted((homes["calm"] / "out").iterdir()):
-        calm, rough = (result(home, folder.name) for home in homes.values())
-        assert calm, folder.name
-        assert rough == calm, folder.name
+    assert run(homes["calm"], master, names, kills=0) == 0
+    assert run(homes["rough"], master, names, KILLS) > 0
+    for name in names:
+        calm, rough = (result(home, name) for home in homes.values())
+        assert calm, name
+        assert rough == calm, name
