@@ -70,11 +70,9 @@ def _everything(names: list[str], quick: bool, out: Path | None, pages: list[Pat
     from unskew.bench import benchmarks, store
     from unskew.bench.suite import in_order, run_each
 
-    for name in names:
-        assert benchmarks[name]
     folder = out or store.place("", quick).parent
     records = []
-    ordered = in_order(names)
+    ordered = in_order(benchmarks[name].name for name in names)
     with errors.status(f"measuring {ordered[0]} ...") as status:
         for place, record in enumerate(run_each(ordered, quick), start=1):
             records.append(record)

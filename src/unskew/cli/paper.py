@@ -28,6 +28,7 @@ def paper(
     out: Annotated[
         Path | None, typer.Option(help="Folder for results, figures and claims.  [default: artifacts/paper-NAME]")
     ] = None,
+    page: Annotated[Path | None, typer.Option(help="Write an HTML page with claims and figures as well.")] = None,
     json_output: Json = False,
 ) -> None:
     """Run a paper's experiments as a Spark job and judge its claims.
@@ -52,12 +53,17 @@ def paper(
     folder = out or Path("artifacts") / f"paper-{name}"
     with console.status(f"{len(experiment.trials(quick)):,} trials of {name} ..."):
         claims = experiment.run(session(), folder, quick)
+    if page is not None:
+        from unskew.report import write_report
+
+        write_report(folder, page)
     if json_output:
         print_json([dataclasses.asdict(claim) for claim in claims])
         return
     console.print(_table(claims))
     counted: Counter[str] = Counter(claim.verdict for claim in claims)
     console.print(", ".join(f"{counted[verdict]} {verdict}" for verdict in COLOURS) + f"; files in {folder}")
+    console.print(f"[dim]as a page: unskew report {folder}[/]", soft_wrap=True)
 
 
 def _table(claims: Sequence[Claim]) -> Table:

@@ -59,7 +59,7 @@ def draw(chosen: Sequence[Panel]) -> Figure:
     from matplotlib.figure import Figure
 
     heights = [INCHES_PER_TITLE + 2 * INCHES_PER_BAR * len(panel.bars) for panel in chosen]
-    figure = Figure(figsize=(6.0, sum(heights)), layout="constrained")
+    figure = Figure(figsize=(5.2, sum(heights)), layout="constrained")
     axes = figure.subplots(len(chosen), 1, squeeze=False, height_ratios=heights)
     for panel, row in zip(chosen, axes, strict=True):
         _draw_panel(row[0], panel)
