@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from unskew.errors import ArgumentError, FormatError, RoutingError
+from unskew.kafka.costs import ConsumerCosts, GroupUse
 from unskew.kafka.decision import GatewayDecision, Route, home_of
 from unskew.kafka.messages import CLOSE, OPEN, set_id
 from unskew.kafka.planning import Decider, Window
@@ -136,3 +137,25 @@ def test_the_window_forgets_light_keys_only():
     window.add(200_000, {b"%d" % i: 1 for i in range(100_001)})
     assert window.keys[b"heavy"] == 100_000 and len(window.keys) <= 50_001
     assert window.statistics(4).total_tuples == 500_000
+
+
+@pytest.mark.parametrize(("move_seconds", "moves"), [(0.001, True), (1.0, False)])
+def test_measured_costs_and_lags_decide_whether_a_move_pays(move_seconds, moves):
+    """500 messages of 50 microseconds more wait at home than elsewhere: 25 ms. Moving takes 1 ms, or a second."""
+    names = [b"key%d" % i for i in range(400)]
+    hot = [name for name in names if home_of(name, 2) == 0][:4]
+    window = Window()
+    window.add(4000, dict.fromkeys(hot, 1000))
+    use = GroupUse(
+        (500, 0), ConsumerCosts(messages=1000, message_seconds=0.05, moves=10, move_seconds=10 * move_seconds)
+    )
+    decider = Decider(planner("smalops", rule="backlog", first_place="stay"))
+    decision, _ = decider.decide(cold(2), window, NOW + 10_000, use)
+    assert bool(decision.markers) == moves
+
+
+def test_what_the_user_has_set_stays():
+    costs = ConsumerCosts(messages=10, message_seconds=1.0, moves=10, move_seconds=2.0)
+    assert costs.inform(planner("smalops", move_seconds=7.0)).move_seconds == 7.0
+    assert costs.inform(planner("mixed")) == planner("mixed")
+    assert ConsumerCosts().inform(planner("smalops")) == planner("smalops")

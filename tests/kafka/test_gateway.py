@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 
@@ -184,6 +186,47 @@ def test_a_new_checkpoint_waits_until_everything_is_read(broker, new_topic, spar
     consumer.commit(offsets=[TopicPartition(topic, p, end) for p, end in enumerate(ends)], asynchronous=False)
     one.open(spark, str(tmp_path / "checkpoint"))
     consumer.close()
+
+
+@dataclass(frozen=True)
+class Asked(Planner):
+    """Moves nothing, and remembers what it was told."""
+
+    tolerance: float = 0.0
+    move_seconds: float = 0.0
+    told: list = field(default_factory=list)
+
+    def assign(self, problem, memory):
+        self.told.append((self.move_seconds, problem.use.lag_tuples.tolist()))
+        return Assignment(problem.current, memory=memory)
+
+
+@pytest.mark.slow
+def test_what_consumers_measure_reaches_the_planner(broker, new_topic, spark, events, tmp_path):
+    import time
+
+    from tests.kafka.test_consumer import Writer, total
+    from tests.kafka.test_consumer import read as read_all
+
+    from unskew.kafka import gateway
+
+    topic = new_topic(2)
+    writer = Writer(broker, topic, 2, seed=3)
+    for _ in range(4):
+        writer.batch(30)
+    callbacks = {"extract": lambda key: time.sleep(0.02) or b"state", "install": lambda key, state: None}
+    with OrderedConsumer(topic, "sums", {"bootstrap.servers": broker.bootstrap}, **callbacks) as consumer:
+        read_all([consumer], total(writer), {})
+        consumer.poll(0.5)
+        costs = consumer.costs
+    assert costs.moves > 0 and costs.messages == total(writer)
+    asked = Asked()
+    options = {"value": "number", "planner": asked, "interval_seconds": 0, "consumers": "sums"}
+    one = gateway(events, key="user", topic=topic, options=settings(broker), **options)
+    one.start(str(tmp_path / "checkpoint"), trigger={"availableNow": True}).awaitTermination(120)
+    assert asked.told[0][0] == pytest.approx(costs.move_seconds / costs.moves, rel=0.01)
+    assert asked.told[0][0] >= 0.02
+    assert [sum(lags) for _, lags in asked.told] == [40, 80, 120], "what the gateway wrote, and nobody reads"
 
 
 def test_wrong_use_is_refused(broker, new_topic, events, tmp_path):

@@ -105,6 +105,12 @@ def gateway(
         bool, typer.Option("--keyed-source", help="All rows of a key come from one partition of the source.")
     ] = False,
     share: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N gateways that share the keys.")] = "0/1",
+    consumers: Annotated[
+        str | None, typer.Option(help="Group whose lag and costs the planner is told, for --rule backlog.")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="When moving pays although keys have state: none, printed, backlog.")
+    ] = None,
     checkpoint: Annotated[str | None, typer.Option(help="Where progress is kept.", show_default="nowhere")] = None,
     batches: Annotated[int | None, typer.Option(help="End after so many batches.")] = None,
     every: Annotated[str | None, typer.Option(help='From one batch to the next, "1 second".')] = None,
@@ -132,6 +138,7 @@ def gateway(
     """
     from unskew.kafka.jars import connector_jars
     from unskew.kafka.spark_gateway import Gateway
+    from unskew.planners import planner as make_planner
     from unskew.spark import session
 
     options = {"kafka.bootstrap.servers": servers or _own_broker(), **_pairs(option, "--option")}
@@ -147,7 +154,8 @@ def gateway(
         where=where,
         source_options=_pairs(source_option, "--source-option"),
     )
-    parameters: dict[str, Any] = {"value": value, "planner": planner, "interval_seconds": interval, "stamp": stamp}
+    chosen = make_planner(planner, **({"rule": rule} if rule else {}))
+    parameters: dict[str, Any] = {"value": value, "planner": chosen, "interval_seconds": interval, "stamp": stamp}
     running = Gateway(
         events,
         key=key,
@@ -156,6 +164,7 @@ def gateway(
         partitions=partitions,
         keyed_source=keyed_source,
         share=_share(share),
+        consumers=consumers,
         **parameters,
     )
     trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from unskew.errors import ArgumentError, MissingPackageError, SessionError
 from unskew.kafka.control import Control, ControlTopic
+from unskew.kafka.costs import ConsumerCosts
 from unskew.kafka.holds import Spill
 from unskew.kafka.messages import Record
 from unskew.kafka.order import Action, Alarm, Install, OrderMachine, Process, SendDone
@@ -87,6 +88,8 @@ class OrderedConsumer:
         self.machine = OrderMachine(spill, hold_seconds=hold_seconds, on_timeout=on_timeout)
         self.alarms: deque[Alarm] = deque(maxlen=1000)
         self.moves, self.move_seconds = 0, 0.0
+        self.messages, self.message_seconds = 0, 0.0
+        self._returned = (0, 0.0)
         self._todo: deque[Action] = deque()
         self._stored_at = self._clock_at = time.monotonic()
         self._stored: dict[int, tuple[int, int]] = {}
@@ -106,9 +109,11 @@ class OrderedConsumer:
     def poll(self, timeout_seconds: float = 1.0, at_most: int = FETCH_AT_MOST) -> list[Record]:
         """Return the next messages, an empty list if none came in time. Those returned before count as processed."""
         end = time.monotonic() + timeout_seconds
+        self._count_time()
         while True:
             ready = self._carry_out(at_most)
             if ready:
+                self._returned = len(ready), time.perf_counter()
                 return ready
             now = time.monotonic()
             if now - self._stored_at >= self._commit_seconds:
@@ -122,6 +127,19 @@ class OrderedConsumer:
                 self._fetch(max(0.0, min(end - now, 0.1 if self.machine.keys_on_hold else CLOCK_SECONDS)), at_most)
             if not self._todo and time.monotonic() >= end:
                 return []
+
+    @property
+    def costs(self) -> ConsumerCosts:
+        """What messages and hand-overs cost here so far. Committed with the offsets, for the gateway's planner."""
+        return ConsumerCosts(self.messages, self.message_seconds, self.moves, self.move_seconds)
+
+    def _count_time(self) -> None:
+        """Count what was returned before, with the time that the application took for it."""
+        messages, since = self._returned
+        if messages:
+            self.messages += messages
+            self.message_seconds += time.perf_counter() - since
+            self._returned = (0, 0.0)
 
     def __iter__(self) -> Iterator[Record]:
         while True:
@@ -210,14 +228,14 @@ class OrderedConsumer:
         """Hand-overs first, then snapshots, then offsets: a crash in between repeats, and loses nothing."""
         self._stored_at = time.monotonic()
         self._control.flush()
-        offsets = []
+        offsets, costs = [], self.costs.to_text()
         for partition in partitions:
             snapshot = self.machine.snapshot(partition)
             progress = (snapshot.safe_offset, max(snapshot.resume_offset, snapshot.control_offset))
             if self._stored.get(partition) != progress:
                 self._stored[partition] = progress
                 self._control.send_snapshot(partition, snapshot)
-                offsets.append(self._kafka.TopicPartition(self.topic, partition, snapshot.safe_offset))
+                offsets.append(self._kafka.TopicPartition(self.topic, partition, snapshot.safe_offset, metadata=costs))
         self._control.flush()
         if offsets:
             try:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from unskew.errors import ArgumentError
+from unskew.kafka.costs import GroupUse
 from unskew.kafka.decision import GatewayDecision, hashes_of
+from unskew.load.channels import ChannelUse
 from unskew.load.statistics import Statistics
 from unskew.planners.base import Planner
 from unskew.planners.report import Report
@@ -69,16 +71,28 @@ class Decider:
     planner: Planner
     interval_seconds: float = 10.0
 
-    def decide(self, decision: GatewayDecision, window: Window, now_ms: int) -> tuple[GatewayDecision, Report | None]:
-        """Return the decision with keys moved if a plan is due and worth it, and the plan's report."""
-        due = now_ms - decision.planned_at_ms >= self.interval_seconds * 1000
-        if not due or not window.rows:
+    def due(self, decision: GatewayDecision, window: Window, now_ms: int) -> bool:
+        """Tell whether it is time for a plan, and there is something to plan by."""
+        return window.rows > 0 and now_ms - decision.planned_at_ms >= self.interval_seconds * 1000
+
+    def decide(
+        self, decision: GatewayDecision, window: Window, now_ms: int, use: GroupUse | None = None
+    ) -> tuple[GatewayDecision, Report | None]:
+        """Return the decision with keys moved if a plan is due and worth it, and the plan's report.
+
+        With `use`, what consumers have measured, the planner knows how many messages wait, and what moves cost.
+        """
+        if not self.due(decision, window, now_ms):
             return decision, None
-        statistics = window.statistics(decision.partitions)
+        statistics, planner = window.statistics(decision.partitions), self.planner
+        if use is not None:
+            seconds = max(now_ms - decision.planned_at_ms, 1) / 1000
+            statistics = replace(statistics, use=ChannelUse(seconds, lag_tuples=np.array(use.lags, np.float64)))
+            planner = use.costs.inform(planner)
         names = [*window.keys, *(key for key in decision.routes if key not in window.keys)]
         window.clear()
         table = decision.table
-        plan = self.planner.plan(statistics, table, memory=decision.memory)
+        plan = planner.plan(statistics, table, memory=decision.memory)
         if len(plan.moves.slots):
             raise ArgumentError(
                 f"planner {self.planner.name!r} moves slots, which are Kafka's partitions here",

@@ -90,6 +90,9 @@ class Gateway:
     wait_for
         Groups of consumers to wait for before the first batch of a new checkpoint: they must have read everything. For
         a topic on which an earlier gateway wrote whose checkpoint is lost.
+    consumers
+        Group of ordered consumers whose lag, and whose measured cost of messages and hand-overs, the planner is told
+        at every plan; for a rule such as ``planner("smalops", rule="backlog")``.
     control_topic
         Where consumers talk to each other; ``<topic>.control`` by default. Created if it does not exist.
 
@@ -122,6 +125,7 @@ class Gateway:
         order_by: tuple[str, ...] | str = (),
         share: tuple[int, int] = (0, 1),
         wait_for: tuple[str, ...] | str = (),
+        consumers: str | None = None,
         control_topic: str | None = None,
     ) -> None:
         self.settings = client_settings(options)
@@ -141,6 +145,7 @@ class Gateway:
         self.events, self.key, self.value, self.topic = events, key, value, topic
         self.stamp, self.keyed_source, self.share = stamp, keyed_source, share
         self.wait_for = (wait_for,) if isinstance(wait_for, str) else tuple(wait_for)
+        self.consumers = consumers
         self.control_topic = control_topic or f"{topic}.control"
         self.decider = Decider(_planner(planner), interval_seconds)
         self.lane = "" if share[1] == 1 else str(share[0])
@@ -166,6 +171,7 @@ class Gateway:
 
     def open(self, spark: SparkSession, checkpoint: str) -> None:
         """Find the topic, and the log in the checkpoint; `start` does it, and whoever calls `write` by hand."""
+        self._spark = spark
         ensure_connector(spark)
         self._find_topic(spark)
         self._log = ControlLog(spark, checkpoint)
@@ -244,7 +250,10 @@ class Gateway:
             decision = GatewayDecision.cold(self.partitions, now_ms=now_ms, batch_id=batch_id, lane=self.lane)
         else:
             decision = last.following(batch_id, restarted_at_ms=None if self._has_decided else now_ms)
-        decision, report = self.decider.decide(decision, self._window, now_ms)
+        use = None
+        if self.consumers is not None and self.decider.due(decision, self._window, now_ms):
+            use = Admin(self._spark, self.settings).use(self.consumers, self.topic)
+        decision, report = self.decider.decide(decision, self._window, now_ms, use)
         if not self._log.write(_entry(batch_id), decision.to_bytes()):
             return GatewayDecision.from_bytes(self._log.read(_entry(batch_id))), True
         self._has_decided = True

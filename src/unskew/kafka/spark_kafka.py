@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from unskew.errors import ArgumentError, SessionError
+from unskew.kafka.costs import ConsumerCosts, GroupUse
 from unskew.kafka.jars import connector_jars
 from unskew.kafka.lookup import RouteTable
 
@@ -132,23 +133,31 @@ class Admin:
 
     def lag(self, group: str, topic: str) -> int:
         """Return how many messages of a topic a group has not committed yet."""
+        return sum(self.use(group, topic).lags)
+
+    def use(self, group: str, topic: str) -> GroupUse:
+        """Return how many messages of each partition a group has not committed yet, and what its members measured."""
         jvm: Any = self.spark._jvm
         kinds = [jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.Integer.TYPE]
         place = _class(self.spark, "org.apache.kafka.common.TopicPartition").getConstructor(_array(self.spark, kinds))
         spec = _class(self.spark, "org.apache.kafka.clients.admin.OffsetSpec")
         latest = spec.getMethod("latest", _array(self.spark, [])).invoke(None, _array(self.spark, [], True))
+        count = self.partitions(topic) or 0
+        places = [place.newInstance(_array(self.spark, [topic, partition], True)) for partition in range(count)]
         asked = jvm.java.util.HashMap()
-        for partition in range(self.partitions(topic) or 0):
-            asked.put(place.newInstance(_array(self.spark, [topic, partition], True)), latest)
+        for each in places:
+            asked.put(each, latest)
         with _Client(self) as client:
             ends = client.listOffsets(asked).all().get(ADMIN_SECONDS, self._seconds)
             committed = client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()
             known = committed.get(ADMIN_SECONDS, self._seconds)
-            total = 0
-            for each in asked:
-                offset = known.get(each)
-                total += int(ends.get(each).offset()) - (0 if offset is None else int(offset.offset()))
-            return total
+            found = [known.get(each) for each in places]
+            lags = [
+                int(ends.get(each).offset()) - (0 if at is None else int(at.offset()))
+                for each, at in zip(places, found, strict=True)
+            ]
+            costs = ConsumerCosts.sum({str(at.metadata()) for at in found if at is not None})
+            return GroupUse(tuple(lags), costs)
 
     @property
     def _seconds(self) -> Any:
