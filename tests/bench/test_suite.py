@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
 
 from unskew.bench import Row, benchmarks, report, suite
-from unskew.bench.suite import limit_seconds, run_each
+from unskew.bench.suite import expected_seconds, run_each
 
 PROMISED = {"routing", "state", "planners", "splitters", "operators", "migration", "skew", "scale"}
 
@@ -17,7 +18,7 @@ def python(code):
 
 def test_everything_promised_is_there_and_ends_within_twenty_minutes():
     assert set(benchmarks) >= PROMISED
-    assert sum(limit_seconds(name, quick=True) for name in benchmarks) < 20 * 60
+    assert sum(map(expected_seconds, benchmarks)) < suite.QUICK_SECONDS < 20 * 60
 
 
 def test_the_command_is_that_of_one_benchmark(tmp_path):
@@ -45,11 +46,15 @@ def test_a_failure_is_told_and_the_next_one_runs():
     assert "no Spark for two" in records[1]["notes"][0]
 
 
-def test_time_that_one_leaves_is_there_for_the_next():
-    code = "import time; time.sleep(3 if '{name}' == 'second' else 0)"
-    limit = {"first": 9.0, "second": 0.5, "third": 0.0}
-    records = list(run_each(list(limit), quick=True, limit=lambda name, quick: limit[name], run=python(code)))
-    assert all("exit code 0" in record["notes"][0] for record in records)
+def test_each_may_take_what_is_left_but_for_what_the_others_are_expected_to_take():
+    code = "import time; time.sleep(100 if '{name}' == 'slow' else 0)"
+    expected = {"first": 0.0, "slow": 0.0, "last": 96.0}
+    names = list(expected)
+    records = list(run_each(names, quick=True, seconds=100, expected=expected.__getitem__, run=python(code)))
+    reasons = [record["notes"][0] for record in records]
+    assert ["exit code 0" in reason for reason in reasons] == [True, False, True]
+    seconds = re.search(r"did not end within (\d+) seconds", reasons[1])
+    assert 0 <= int(seconds[1]) <= 4
 
 
 def test_one_that_does_not_end_is_stopped_with_what_it_started(tmp_path):
@@ -58,7 +63,7 @@ def test_one_that_does_not_end_is_stopped_with_what_it_started(tmp_path):
         "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)']); "
         f"open({str(child)!r}, 'w').write(str(p.pid)); time.sleep(300)"
     )
-    [record] = run_each(["slow"], quick=True, limit=lambda name, quick: 2.0, run=python(code))
+    [record] = run_each(["slow"], quick=True, seconds=2.0, run=python(code))
     assert "did not end within 2 seconds" in record["notes"][0]
     for _ in range(100):
         if not _alive(int(child.read_text())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -13,46 +14,46 @@ from pathlib import Path
 
 from unskew.bench.store import Record, failure, load
 
-LIMIT_SECONDS = {
-    "routing": 30,
-    "planners": 60,
-    "scale": 40,
-    "operators": 70,
-    "splitters": 100,
-    "state": 120,
-    "migration": 100,
-    "peers": 100,
-    "batch": 70,
-    "kafka": 60,
-    "skew": 390,
+EXPECTED_SECONDS = {
+    "routing": 15,
+    "scale": 25,
+    "planners": 40,
+    "operators": 45,
+    "batch": 50,
+    "kafka": 45,
+    "migration": 50,
+    "splitters": 70,
+    "peers": 70,
+    "state": 90,
+    "skew": 290,
 }
-"""What a quick run may take, in the order in which they run; together below twenty minutes."""
-OTHER_LIMIT_SECONDS = 60
-WHOLE_FACTOR = 60  # whole runs are for a night: they have no limit to speak of
+"""What a quick run takes on two idle cores, about, in the order in which they run."""
+OTHERS_EXPECTED_SECONDS = 30
+QUICK_SECONDS = 19.5 * 60
 
 Command = Callable[[str, bool, Path], Sequence[str]]
 
 
-def limit_seconds(name: str, quick: bool) -> float:
-    """Return how long a benchmark may take.
+def expected_seconds(name: str) -> float:
+    """Return what a quick run takes, about.
 
     Examples
     --------
-    >>> limit_seconds("routing", quick=True)
-    30
+    >>> expected_seconds("routing")
+    15
     """
-    return LIMIT_SECONDS.get(name, OTHER_LIMIT_SECONDS) * (1 if quick else WHOLE_FACTOR)
+    return EXPECTED_SECONDS.get(name, OTHERS_EXPECTED_SECONDS)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return the names in the order in which they run: short ones first, for what they leave is there for the others.
+    """Return the names in the order in which they run: short ones first.
 
     Examples
     --------
     >>> in_order(["skew", "another", "state", "routing"])
     ['another', 'routing', 'state', 'skew']
     """
-    order = list(LIMIT_SECONDS)
+    order = list(EXPECTED_SECONDS)
     return sorted(names, key=lambda name: (order.index(name) if name in order else -1, name))
 
 
@@ -65,21 +66,22 @@ def run_each(
     names: Sequence[str],
     quick: bool,
     *,
-    limit: Callable[[str, bool], float] = limit_seconds,
+    seconds: float = QUICK_SECONDS,
+    expected: Callable[[str], float] = expected_seconds,
     run: Command = command,
 ) -> Iterator[Record]:
     """Run benchmarks and give their records as they end; one that fails, or takes too long, is given with the reason.
 
-    A process each: Spark and its workers start fresh, and what one leaves behind does not disturb the next. Time that
-    one leaves is there for those after it, so all together take no longer than the sum of their limits.
+    A process each: Spark and its workers start fresh, and what one leaves behind does not disturb the next. Quick runs
+    end within `seconds` together: each may take what is left but for what those after it are expected to take. Whole
+    runs have no limit.
     """
-    spare = 0.0
-    for name in names:
+    ends = time.monotonic() + (seconds if quick else math.inf)
+    for place, name in enumerate(names, start=1):
+        allowed = ends - time.monotonic() - sum(map(expected, names[place:]))
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as folder:
-            out, started = Path(folder) / "record.json", time.monotonic()
-            allowed = limit(name, quick) + spare
-            reason = _ended(run(name, quick, out), allowed)
-            spare = max(0.0, allowed - (time.monotonic() - started))
+            out = Path(folder) / "record.json"
+            reason = _ended(run(name, quick, out), max(allowed, 1.0))
             yield load(out) if out.exists() else failure(name, quick, reason)
 
 
@@ -90,7 +92,7 @@ def _ended(arguments: Sequence[str], seconds: float) -> str:
     ) as process:
         started = time.monotonic()
         try:
-            _, complaint = process.communicate(timeout=seconds)
+            _, complaint = process.communicate(timeout=None if math.isinf(seconds) else seconds)
         except subprocess.TimeoutExpired:
             _end_group(process)
             return f"It did not end within {seconds:,.0f} seconds and was stopped."
