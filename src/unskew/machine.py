@@ -10,7 +10,7 @@ from pathlib import Path
 from unskew import __version__
 from unskew.packages import installed_version
 
-KEY_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas", "scipy")
+KEY_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas", "scipy", "polars", "bytewax")
 
 
 def commit() -> str:

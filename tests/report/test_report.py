@@ -165,6 +165,8 @@ def test_a_paper_has_every_claim_and_figure(tmp_path):
         assert {claim.claim, claim.expected, claim.measured} <= set(page.cells)
     assert "because of &amp; so on" in text
     assert page_of(write_report(folder / "claims.json", tmp_path / "again.html"))[1] == text
+    (folder / "claims.json").rename(folder / "printed.json")  # by --json, next to pictures of whatever
+    assert "img" not in page_of(write_report(folder / "printed.json", tmp_path / "again.html"))[0].tags
 
 
 def test_a_race_has_plots_and_hot_keys(tmp_path):
@@ -186,6 +188,18 @@ def test_all_kinds_in_one_folder_make_one_page(tmp_path):
     assert page.tags.count("svg") == 3
     for expected in ("1.50 times", "How fast unskew is", "Claims of example"):
         assert expected in text
+
+
+def test_many_rows_make_a_plot_of_bounded_size():
+    from unskew.report.bars import panels
+
+    rows = record("state", [Row(f"{n}", "unskew", 1.0, "s") for n in range(100)])["rows"]
+    rows += record("state", [Row(f"{n}", who, 1.0, "s") for n in range(100, 120) for who in "ab"])["rows"]
+    rows += record("state", [Row("judged", who, 1.0, "s", target=2.0) for who in "ab"])["rows"]
+    drawn = panels(rows)
+    assert len(drawn) == 10
+    assert drawn[0].title == "judged"
+    assert max(len(panel.bars) for panel in panels(rows[:100])) == 24
 
 
 def test_names_inside_plots_differ(tmp_path):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OURS = ("unskew", "Mixed", "lean", "drop-in")
-MOST_PANELS = 10
+MOST_PANELS, MOST_BARS = 10, 24
 INCHES_PER_BAR = 0.27
 INCHES_PER_TITLE = 0.42
 
@@ -30,7 +30,7 @@ class Panel:
 def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
     """Return what to draw: a panel for each measurement with several contenders, one per unit for all others.
 
-    Panels with a target come first; beyond ten, the table has to do.
+    Panels with a target come first; beyond ten, and beyond 24 bars in one, the table has to do.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
     for name, group in by_name.items():
         if len(group) == 1:
             single.setdefault(group[0]["unit"], []).append((name, group[0]))
-    found = [*compared, *(Panel("", unit, bars) for unit, bars in single.items())]
+    found = [*compared, *(Panel("", unit, bars[:MOST_BARS]) for unit, bars in single.items())]
     return sorted(found, key=lambda panel: all(row["target"] is None for _, row in panel.bars))[:MOST_PANELS]
 
 

@@ -14,12 +14,11 @@ COLOURS = {"confirmed": "green", "refuted": "red", "not comparable": ""}
 HEADINGS = ("figure", "claim", "expected", "measured", "verdict")
 
 
-def sections(claims: Sequence[Mapping[str, Any]], folder: Path) -> list[Section]:
-    """Return the verdicts counted, every claim, and the figures that lie in the folder."""
+def sections(claims: Sequence[Mapping[str, Any]], figures: Sequence[Path]) -> list[Section]:
+    """Return the verdicts counted, every claim, and the figures, which are PNG files."""
     counted = Counter(claim["verdict"] for claim in claims)
     numbers = cards((f"{counted[verdict]}", colour, verdict) for verdict, colour in COLOURS.items())
     found = [Section("Claims", numbers + raw_table(HEADINGS, [_cells(claim) for claim in claims]))]
-    figures = sorted(folder.glob("*.png"))
     if figures:
         body = "\n".join(f"<h3>{plain(figure.stem)}</h3>\n{picture(figure)}" for figure in figures)
         found.append(Section("Figures", body))

@@ -12,6 +12,7 @@ from unskew.errors import ArgumentError
 from unskew.report import benchmarks, paper, race
 from unskew.report.document import Document, Section
 
+CLAIMS = "claims.json"  # as unskew paper calls it; its figures lie beside it
 HINT = "give what unskew bench, unskew paper or unskew demo has kept: a file, or a folder of them"
 
 
@@ -49,7 +50,8 @@ def _documents(run: Path) -> Iterable[Document]:
     for path, claims in found.items():
         if kind(claims) == "paper":
             name = path.parent.name.removeprefix("paper-")
-            yield Document(f"Claims of {name}", f"unskew paper {name}", paper.sections(claims, path.parent))
+            figures = sorted(path.parent.glob("*.png")) if path.name == CLAIMS else []
+            yield Document(f"Claims of {name}", f"unskew paper {name}", paper.sections(claims, figures))
 
 
 def _records(run: Path) -> list[store.Record]:
