@@ -12,6 +12,7 @@ from unskew.bench.skew.contenders import (
     PKG,
     ROUND_ROBIN,
     SALTING,
+    SHUFFLE,
     SPARKS_HASH,
     SPLIT,
     TOLERANCES,
@@ -62,11 +63,15 @@ def quick_parts() -> list[Part]:
 
 def whole_parts() -> Iterator[Part]:
     """Yield everything, most important first."""
-    yield Part(shifting(1.0, epochs=2, hold=40), (*BOUNDS, mixed(0.02), mixed(0.08)), targets="owner")
+    yield Part(
+        shifting(1.0, epochs=2, hold=40),
+        (*BOUNDS, mixed(0.02), mixed(0.08), mixed(0.01)),
+        Setup(work_seconds=6.0),
+        targets="owner",
+    )
     yield Part(
         shifting(1.4, epochs=1, hold=40),
         (*BOUNDS, SPLIT, PKG, D_CHOICES, SALTING),
-        Setup(work_seconds=2.0),
         targets="split",
     )
     yield Part(replace(shifting(1.0, epochs=1, hold=20), name="all on Zipf 1.0"), EVERYBODY)
@@ -80,6 +85,9 @@ def grid() -> Iterator[Part]:
         yield Part(shifting(exponent, epochs=1, hold=16), everyday, Setup(work_seconds=2.0))
     for rate in (0.0, 0.5, 1.0, 2.0):
         yield Part(fluctuating(rate, epochs=2, hold=10), (*BOUNDS, mixed(0.08), *readj(sigmas=(0.1, 0.01)), PKG))
+    for delay, work_seconds in (("short", 0.5), ("long", 5.0)):
+        words = replace(shifting(1.0, epochs=1, hold=10), name=f"word count, {delay} delay")
+        yield Part(words, (*BOUNDS, PKG, SHUFFLE), Setup(work_seconds=work_seconds))
     tolerances = [
         *(mixed(tolerance) for tolerance in TOLERANCES),
         *(each for tolerance in (0.02, 0.15, 0.3) for each in readj(tolerance, sigmas=(0.01,))),

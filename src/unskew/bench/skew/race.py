@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -26,6 +27,7 @@ from unskew.bench.streams import discard
 from unskew.operators import Operator
 from unskew.spark import session
 
+ATTEMPTS = 3
 SALTS = 10
 WITHIN = "20 seconds"
 
@@ -121,12 +123,21 @@ def race(
             stream.write(files)
 
         def run(contender: Contender) -> None:
+            for attempts_left in reversed(range(ATTEMPTS)):
+                try:
+                    known[contender.name] = measured = measure(contender)
+                    runs.put(stream, contender, setup, measured)
+                    return
+                except StreamingQueryException:  # on a busy machine Python may be too slow for Spark to wait for it
+                    if not attempts_left:
+                        raise
+
+        def measure(contender: Contender) -> Measured:
             with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as checkpoint:
                 with starting:  # a start changes settings of the session for a moment
                     query = start(stream.read(spark, files), checkpoint, stream, contender, setup)
                 query.awaitTermination()
-                known[contender.name] = measured = Measured.of(query, stream.warm_up)
-                runs.put(stream, contender, setup, measured)
+                return Measured.of(query, stream.warm_up)
 
         with ThreadPoolExecutor(setup.lanes) as lanes:
             list(lanes.map(run, missing))

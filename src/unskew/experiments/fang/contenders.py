@@ -1,4 +1,4 @@
-"""Figures 11 to 16: compact records, Readj and brute force, and what only the running stream can tell."""
+"""Figures 11 and 12: compact records, Readj and brute force."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from unskew.experiments.claims import Claim
-from unskew.experiments.fang.judging import RISING, figure_of, judge, near, show
+from unskew.experiments.fang.judging import RISING, judge, near, show
 from unskew.experiments.fang.results import Results, trend
-
-STREAM = "needs the running stream; measured by the bench"
 
 
 def judge_compact(r: Results) -> Iterator[Claim]:
@@ -112,28 +110,6 @@ def judge_rates(r: Results) -> Iterator[Claim]:
         growth["mixed"] < growth["readj"],
         choice,
     )
-
-
-def judge_running(r: Results) -> Iterator[Claim]:
-    """List the claims of Figures 13 to 16, which are about throughput and latency."""
-    for id, claim, expected in (
-        ("fig13-1", "shuffling without regard to keys has the best throughput and latency", "bound for all others"),
-        ("fig13-2", "Mixed stays close to that bound at every fluctuation rate", "within a few percent"),
-        ("fig13-3", "Readj is good at small fluctuation only", "falls behind with f"),
-        ("fig14-1", "Mixed at a tolerance of 0.02 has the best throughput on Social and Stock", "best of all"),
-        ("fig14-2", "on Stock, Mixed has twice the throughput of Storm and Readj at small tolerances", "2"),
-        ("fig14-3", "Readj catches up at a tolerance of 0.3 on Social and 0.15 on Stock", "0.3 and 0.15"),
-        ("fig14-4", "MinTable's throughput suffers from its migration", "below Mixed"),
-        ("fig14-5", "PKG does not depend on the tolerance", "flat"),
-        ("fig14-6", "on Social at 0.02, Mixed beats PKG by 10 % in throughput and 40 % in latency", "1.1 and 0.6"),
-        ("fig15-1", "after adding a channel, Mixed recovers far sooner than Readj", "sooner"),
-        ("fig15-2", "Readj needs at least 5 minutes to plan on Social at 0.10", "300 s"),
-        ("fig15-3", "PKG stays below Mixed at a tolerance of 0.1", "below"),
-        ("fig15-4", "Stock behaves alike", "as on Social"),
-        ("fig16-1", "on TPC-H Q5, Storm without balancing is poor", "worst"),
-        ("fig16-2", "on TPC-H Q5, Mixed is best at every tolerance", "best"),
-    ):
-        yield Claim(id, figure_of(id), claim, expected, "not measured", "not comparable", STREAM)
 
 
 def _best_scale(r: Results, rate: float) -> float:

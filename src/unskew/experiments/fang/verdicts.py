@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from unskew.experiments.claims import Claim
 from unskew.experiments.fang.appendix import judge_tables, judge_theorems, judge_windows
-from unskew.experiments.fang.contenders import judge_compact, judge_rates, judge_running
+from unskew.experiments.fang.contenders import judge_compact, judge_rates
 from unskew.experiments.fang.results import Results
+from unskew.experiments.fang.running import judge_running
 from unskew.experiments.fang.sweeps import judge_channels, judge_keys, judge_skew, judge_tolerances
 
 
