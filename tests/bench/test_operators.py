@@ -47,7 +47,7 @@ def test_quickly_the_inside_is_measured_and_one_join(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(operators, "inside", lambda subject, rows, repeats: asked.append(rows) or [])
     for name in ("beside_spark", "beside_python"):
         monkeypatch.setattr(operators, name, lambda subjects, rows, name=name: [(name, len(subjects), rows)])
-    monkeypatch.setattr(operators, "pairs", lambda rows, batches: [("pairs", rows)])
+    monkeypatch.setattr(operators, "pairs", lambda rows, **settings: [("pairs", rows)])
     monkeypatch.setattr(operators, "query_5", lambda scale: [("query 5", scale)])
     assert benchmarks["operators"]().run(quick=True) == [("pairs", 20_000)]
     assert benchmarks["operators"]().run(quick=False) == [

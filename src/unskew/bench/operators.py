@@ -40,9 +40,9 @@ class OperatorsBenchmark(Benchmark):
         rows, repeats = (100_000, 3) if quick else (500_000, 7)
         results = [row for subject in SUBJECTS for row in inside(subject, rows, repeats)]
         if quick:
-            return results + pairs(rows=20_000, batches=4)
+            return results + pairs(rows=20_000, batches=3, pair_seconds=500e-6, shapes=["Zipf 1.2"])
         results += beside_spark(SUBJECTS, rows // 2) + beside_python(SUBJECTS, rows // 5)
-        return results + pairs(rows=50_000, batches=8) + query_5(scale=1.0)
+        return results + pairs(rows=50_000, batches=8, pair_seconds=100e-6) + query_5(scale=1.0)
 
 
 def inside(subject: Subject, rows: int, repeats: int) -> list[Row]:
