@@ -11,12 +11,12 @@ import pytest
 
 from unskew.demo import Settings
 from unskew.demo.run import run
-from unskew.demo.stream import recount
+from unskew.demo.stream import recount, write_rows
 from unskew.demo.view import NoView
 from unskew.report import write_report
 from unskew.workloads import workload
 
-SMALL = Settings(batches=3, rows=500, channels=2, keys=50, shift=10, batches_per_shift=2, microseconds_per_row=100)
+SMALL = Settings(batches=3, rows=500, channels=2, keys=50, shift=10, batches_per_shift=2, microseconds_per_row=2000)
 
 
 @dataclass
@@ -44,6 +44,18 @@ def test_the_operator_counts_across_batches(monkeypatch):
         assert (answer["rows"][0], answer["total"][0], answer["channel"][0]) == (*expected, 3)
 
 
+def test_files_have_the_rows_of_the_workload_in_order(tmp_path):
+    import pyarrow.parquet as pq
+
+    write_rows(SMALL, tmp_path / "rows")
+    files = sorted((tmp_path / "rows").iterdir(), key=lambda path: path.stat().st_mtime)
+    stream = workload("key-shift", exponent=1.0, keys=50, shift=10, interval_seconds=1, every_seconds=2)
+    assert len(files) == SMALL.batches
+    for number, path in enumerate(files):
+        expected = [f"user-{key}" for key in stream.keys(number, SMALL.rows).tolist()]
+        assert pq.read_table(path)["key"].to_pylist() == expected
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
@@ -58,13 +70,14 @@ def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
     stream = workload("key-shift", exponent=1.0, keys=50, shift=10, interval_seconds=1, every_seconds=2)
     names = spark.createDataFrame([(f"user-{key}",) for key in range(50)], "key string")
     channel_of = {row.key: row.channel for row in names.selectExpr("key", "pmod(hash(key), 2) as channel").collect()}
+    write_rows(SMALL, tmp_path / "rows")
     totals = Counter()
     for number in range(SMALL.batches):
         hashed, balanced = race.batches["hash"][number], race.batches["unskew"][number]
         assert hashed.number == balanced.number == number
         counts = Counter(f"user-{key}" for key in stream.keys(number, SMALL.rows).tolist())
         totals += counts
-        assert recount(spark, SMALL, number + 1) == totals
+        assert recount(spark, tmp_path / "rows", number + 1) == totals
         rows = [0, 0]
         for name, count in counts.items():
             rows[channel_of[name]] += count

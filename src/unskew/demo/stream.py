@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import queue
 import signal
 import tempfile
@@ -15,9 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, concat, lit
 from pyspark.sql.streaming.query import StreamingQuery
 
 from unskew.demo.batch import Batch, HotKey
@@ -29,10 +32,11 @@ from unskew.spark.balance import balance
 from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.query import BalancedQuery
 from unskew.spark.trial import is_running
-from unskew.workloads.spark_source import register
+from unskew.workloads import workload
 
 HOT_KEYS = 5
 STOP_SECONDS = 10
+FIRST_SECOND = 1_700_000_000
 
 Query = StreamingQuery | BalancedQuery
 
@@ -60,9 +64,11 @@ def racing(settings: Settings) -> Iterator[Course]:
         if ours:
             stack.callback(spark.stop)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="unskew-demo-", ignore_cleanup_errors=True))
-        lanes = [Lane(racer, settings, Path(folder) / racer) for racer in RACERS]
+        data = Path(folder) / "data"
+        write_rows(settings, data)
+        lanes = [Lane(racer, settings, data, Path(folder) / racer) for racer in RACERS]
         stack.callback(_stop, spark, lanes)
-        yield Course(_batches(spark, lanes, settings), partial(recount, spark, settings))
+        yield Course(_batches(spark, lanes, settings), partial(recount, spark, data))
 
 
 class Stopped(Exception):  # noqa: N818
@@ -72,10 +78,10 @@ class Stopped(Exception):  # noqa: N818
 class Lane:
     """One racer: its query, which stands still at the end of every batch until it is told to go on."""
 
-    def __init__(self, racer: Racer, settings: Settings, checkpoint: Path) -> None:
+    def __init__(self, racer: Racer, settings: Settings, data: Path, checkpoint: Path) -> None:
         self.racer, self._stopping = racer, False
         self.query: Query | None = None
-        self._settings, self._checkpoint = settings, checkpoint
+        self._settings, self._data, self._checkpoint = settings, data, checkpoint
         self._ended: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         self._turn = threading.Semaphore(0)
         self._turn_began = 0.0
@@ -103,7 +109,7 @@ class Lane:
             self.query.stop()
 
     def _start(self, spark: SparkSession) -> Query:
-        rows, channels = events(spark, self._settings), self._settings.channels
+        rows, channels = events(spark, self._data), self._settings.channels
         count = costly_count(self._settings.microseconds_per_row / 1e6)
         grouped: Any = rows.groupBy("key") if self.racer == "hash" else balance(rows, "key", channels=channels)
         query: Query = (
@@ -168,37 +174,40 @@ def _batches(spark: SparkSession, lanes: Sequence[Lane], settings: Settings) -> 
             deadline = time.monotonic() + settings.most_seconds
 
 
-def events(spark: SparkSession, settings: Settings) -> DataFrame:
-    """Return the stream: users by Zipf's law, and after every few batches other users are the hot ones."""
-    register(spark)
-    return _users(spark.readStream.format("unskew").options(**_options(settings)).load())
+def write_rows(settings: Settings, folder: Path) -> None:
+    """Write the stream, one file per batch: users by Zipf's law, other ones being hot after every few batches."""
+    stream = workload(
+        "key-shift",
+        base="zipf",
+        exponent=settings.exponent,
+        keys=settings.keys,
+        seed=settings.seed,
+        shift=settings.shift,
+        interval_seconds=1,
+        every_seconds=settings.batches_per_shift,
+    )
+    folder.mkdir(parents=True)
+    for number in range(settings.batches):
+        users = np.char.add("user-", stream.keys(number, settings.rows).astype(str))
+        path = _file(folder, number)
+        pq.write_table(pa.table({"key": users}), path)
+        os.utime(path, (FIRST_SECOND + number,) * 2)  # Spark reads the oldest first
 
 
-def recount(spark: SparkSession, settings: Settings, batches: int) -> dict[str, int]:
+def events(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return the files as a stream, one per batch."""
+    return spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def recount(spark: SparkSession, folder: Path, batches: int) -> dict[str, int]:
     """Count the rows of the first so many batches once more, as a plain batch job without state."""
-    register(spark)
-    options = {**_options(settings), "batches": batches}
-    counted = _users(spark.read.format("unskew").options(**options).load()).groupBy("key").count().toArrow()
+    files = [str(_file(folder, number)) for number in range(batches)]
+    counted = spark.read.schema("key string").parquet(*files).groupBy("key").count().toArrow()
     return dict(zip(counted["key"].to_pylist(), counted["count"].to_pylist(), strict=True))
 
 
-def _options(settings: Settings) -> dict[str, str | float]:
-    return {
-        "workload": "key-shift",
-        "base": "zipf",
-        "exponent": settings.exponent,
-        "keys": settings.keys,
-        "seed": settings.seed,
-        "intervalSeconds": 1,
-        "everySeconds": settings.batches_per_shift,
-        "shift": settings.shift,
-        "batches": settings.batches,
-        "rowsPerBatch": settings.rows,
-    }
-
-
-def _users(rows: DataFrame) -> DataFrame:
-    return rows.select(concat(lit("user-"), col("key").cast("string")).alias("key"))
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"{number:05d}.parquet"
 
 
 def _batch(number: int, seconds: float, output: pd.DataFrame, channels: int) -> Batch:
