@@ -16,7 +16,6 @@ from unskew.bench.skew.delayed_join import DelayedJoin
 from unskew.bench.skew.measures import Measured, batches_until_even, event_latencies
 from unskew.bench.skew.parts import quick_parts, whole_parts
 from unskew.bench.skew.race import Runs, Setup, race
-from unskew.bench.skew.real_cpu import cpu_parts
 from unskew.bench.skew.rows import THROUGHPUT, rows_of, split_targets, targets
 from unskew.bench.skew.streams import KEYS, shifting
 from unskew.operators.self_join import SelfJoin
@@ -181,13 +180,24 @@ def test_runs_are_found_again_by_what_ran(tmp_path):
 
 
 def test_every_part_has_its_bound_and_operators_that_its_contenders_can_use():
-    parts = [*quick_parts(), *whole_parts(), *cpu_parts(quick=True)]
+    parts = [*quick_parts(), *whole_parts()]
     assert len({part.stream.name for part in parts[2:]}) == len(parts) - 2
     for part in parts:
         names = [contender.name for contender in part.contenders]
         assert len(set(names)) == len(names)
         assert {IDEAL, HASH} <= set(names)
         assert part.stream.work == "count" or not any(contender.merges for contender in part.contenders)
+
+
+def test_a_whole_run_goes_on_where_it_stopped_and_says_what_it_left_out(tmp_path):
+    done, open_part = list(whole_parts())[:2]
+    runs = Runs(tmp_path)
+    for number, contender in enumerate(done.contenders, start=1):
+        runs.put(done.stream, contender, done.setup, measured([float(number)] * 80))
+    benchmark = benchmarks["skew"]()
+    rows = benchmark.run_parts([done, open_part], runs, seconds=0)
+    assert {row.name.partition(":")[0] for row in rows} == {"Zipf 1.0", "Zipf 1.0, best of one owner per key"}
+    assert "No time was left for Zipf 1.4." in benchmark.notes[-1]
 
 
 @pytest.mark.spark

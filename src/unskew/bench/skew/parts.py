@@ -53,11 +53,11 @@ class Part:
 def quick_parts() -> list[Part]:
     """Return the two skews of the headline, on few batches."""
     setup = Setup(work_seconds=2.0)
+    one = replace(shifting(1.0, epochs=1, hold=8), warm_up=4)
+    more = replace(shifting(1.4, epochs=1, hold=6), warm_up=3)
     return [
-        Part(
-            shifting(1.0, epochs=1, hold=10), (*BOUNDS, mixed(0.02), mixed(0.08), PKG, SALTING), setup, targets="owner"
-        ),
-        Part(replace(shifting(1.4, epochs=1, hold=8), warm_up=4), (*BOUNDS, SPLIT, PKG), setup, targets="split"),
+        Part(one, (*BOUNDS, mixed(0.02), mixed(0.08), PKG, SALTING), setup),
+        Part(more, (*BOUNDS, SPLIT, PKG), setup),
     ]
 
 
@@ -69,13 +69,18 @@ def whole_parts() -> Iterator[Part]:
         Setup(work_seconds=6.0),
         targets="owner",
     )
-    yield Part(
-        shifting(1.4, epochs=1, hold=40),
-        (*BOUNDS, SPLIT, PKG, D_CHOICES, SALTING),
-        targets="split",
-    )
+    yield Part(shifting(1.4, epochs=1, hold=40), (*BOUNDS, SPLIT, PKG, D_CHOICES, SALTING), targets="split")
+    yield from cpu_parts()
     yield Part(replace(shifting(1.0, epochs=1, hold=20), name="all on Zipf 1.0"), EVERYBODY)
     yield from grid()
+
+
+def cpu_parts() -> Iterator[Part]:
+    """Yield Zipf 1.4 keys on two channels that compute, each with a core: in one process, and in two executors."""
+    for name, master in (("local[2]", "local[2]"), ("two executors", "local-cluster[2,1,2048]")):
+        stream = replace(shifting(1.4, epochs=1, hold=10), name=f"computing, {name}", warm_up=4)
+        setup = Setup(channels=2, work_seconds=4.0, kind="cpu", lanes=1, master=master)
+        yield Part(stream, (*BOUNDS, mixed(0.02)), setup)
 
 
 def grid() -> Iterator[Part]:

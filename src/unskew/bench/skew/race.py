@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -91,6 +91,10 @@ class Runs:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
+    def have(self, stream: Stream, contenders: Iterable[Contender], setup: Setup) -> bool:
+        """Tell whether all of them have run."""
+        return all(self.get(stream, contender, setup) is not None for contender in contenders)
+
     def get(self, stream: Stream, contender: Contender, setup: Setup) -> Measured | None:
         """Return what was measured, if it was."""
         path = self._path(stream, contender, setup)
@@ -111,9 +115,9 @@ class Runs:
 
 
 def race(
-    spark: SparkSession, stream: Stream, contenders: Sequence[Contender], setup: Setup, runs: Runs
+    spark: SparkSession | None, stream: Stream, contenders: Sequence[Contender], setup: Setup, runs: Runs
 ) -> dict[str, Measured]:
-    """Run every contender over the same files; those that have run already are taken from `runs`."""
+    """Run every contender over the same files; those that have run already are taken from `runs`, without Spark."""
     known = {each.name: runs.get(stream, each, setup) for each in contenders}
     missing = [each for each in contenders if known[each.name] is None]
     starting = threading.Lock()
@@ -134,6 +138,7 @@ def race(
 
         def measure(contender: Contender) -> Measured:
             with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as checkpoint:
+                assert spark is not None, "only what has run already needs no session"
                 with starting:  # a start changes settings of the session for a moment
                     query = start(stream.read(spark, files), checkpoint, stream, contender, setup)
                 query.awaitTermination()
