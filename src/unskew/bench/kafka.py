@@ -2,104 +2,147 @@
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from unskew.bench.harness import Benchmark, Row, interleave
+from unskew.bench.harness import Benchmark, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from unskew.kafka.spark_gateway import Gateway
+    from pyspark.sql.streaming.query import StreamingQuery
 
 PARTITIONS = 8
 KEYS = 100_000
+EXPONENT = 1.1
 VALUE_BYTES = 100
 TARGET = 0.9
 PLAIN = "Kafka's partitioner"
 
 
 class KafkaBenchmark(Benchmark):
-    """Write the same rows, cached in memory, with Kafka's own partitioner and through the gateway.
+    """Write the same stream with Kafka's own partitioner and through the gateway; then measure how long messages wait.
 
-    Keys follow Zipf's law at exponent 1.1; the gateway plans, keeps its log, writes markers and numbers its rows. From
-    a keyed source it needs no shuffle. The others show what more costs: numbers on all rows, and a shuffle by
-    partition for sources that scatter a key. Broker and Spark share this machine's cores.
+    Both writers are streaming queries from the same source, with batches of the same size, one after the other. Keys
+    follow Zipf's law at exponent 1.1; the gateway plans, keeps its log, writes markers and numbers its rows. From a
+    keyed source it needs no shuffle. The others show what more costs: numbers on all rows, and a shuffle by partition
+    for sources that scatter a key. Broker and Spark share this machine's cores.
+
+    The delays are those of `unskew.bench.kafka_delays`, at 50 and 20 microseconds a message.
     """
 
     name: ClassVar[str] = "kafka"
-    summary: ClassVar[str] = "rows per second through the gateway, beside Kafka's own partitioner"
+    summary: ClassVar[str] = "rows per second through the gateway, beside Kafka's own partitioner; delays behind it"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure on a million rows a batch, or two hundred thousand."""
+        """Measure on batches of a million rows, or two hundred thousand."""
         from unskew.kafka.broker import start  # noqa: PLC0415
-        from unskew.kafka.jars import connector_jars  # noqa: PLC0415
-        from unskew.spark import session  # noqa: PLC0415
 
-        rows, repeats = (200_000, 3) if quick else (1_000_000, 7)
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home, start(Path(home, "broker")) as broker:
-            spark = session(config={"spark.jars": ",".join(str(jar) for jar in connector_jars())})
-            events = zipf_rows(spark, rows).persist()
-            events.count()
-            calls = _contenders(spark, events, broker.bootstrap, home)
-            times = interleave(calls, repeats=repeats, warmup=2 if quick else 3)
-            events.unpersist()
-        speeds = {name: rows / timing.median_seconds / 1e3 for name, timing in times.items()}
-        plain = speeds[PLAIN]
-        gateway_target = {"gateway, keyed source": TARGET * plain}
-        return [
-            Row("write to 8 partitions", name, speed, "K rows/s", speed / plain, gateway_target.get(name))
-            for name, speed in speeds.items()
-        ]
+            return [*speeds(broker.bootstrap, home, quick), *delays(broker.bootstrap, quick)]
 
 
-def zipf_rows(spark: SparkSession, rows: int, tasks: int = 4) -> DataFrame:
-    """Return rows whose keys follow Zipf's law; all rows of a key lie in one partition."""
-    import numpy as np  # noqa: PLC0415
-    import pyarrow as pa  # noqa: PLC0415
+def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
+    """Return rows per second of each writer."""
+    from unskew.kafka.jars import connector_jars  # noqa: PLC0415
+    from unskew.spark import session  # noqa: PLC0415
+
+    rows, rounds, batches = (200_000, 3, 3) if quick else (1_000_000, 4, 4)
+    spark = session(config={"spark.jars": ",".join(str(jar) for jar in connector_jars())})
+    events = zipf_stream(spark, rows)
+    starts = _contenders(spark, events, bootstrap, home)
+    seconds: dict[str, list[float]] = {name: [] for name in starts}
+    for number in range(rounds + 1):
+        for name, begin in starts.items():
+            taken = _batch_seconds(begin, batches + 1)
+            if number:  # the first round warms up, and so does the first batch of each
+                seconds[name] += taken[1:]
+    figures = {name: [rows / each / 1e3 for each in taken] for name, taken in seconds.items()}
+    medians = {name: statistics.median(taken) for name, taken in figures.items()}
+    target = {"gateway, keyed source": TARGET * medians[PLAIN]}
+    case = f"write to {PARTITIONS} partitions, {rows:,} rows a batch"
+    return [
+        Row(case, name, speed, "K rows/s", speed / medians[PLAIN], target.get(name), samples=figures[name])
+        for name, speed in medians.items()
+    ]
+
+
+def delays(bootstrap: str, quick: bool) -> list[Row]:
+    """Return the 99th percentile of the time that messages wait, of each contender at each load."""
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    from unskew.bench.kafka_delays import CONTENDERS, Load, Which, measure  # noqa: PLC0415
+
+    kinds: tuple[tuple[Which, str], ...] = (
+        ("queueing", "p99 queueing delay"),
+        ("end_to_end", "p99 delay by the clock"),
+    )
+    admin, rows = AdminClient({"bootstrap.servers": bootstrap}), list[Row]()
+    seconds, interval = (20.0, 4.0) if quick else (60.0, 10.0)
+    for microseconds in (50, 20):
+        load = Load(microseconds * 1e-6, partitions=PARTITIONS, seconds=seconds, interval_seconds=interval)
+        found = {}
+        for contender in CONTENDERS:
+            topic = f"{contender}-{microseconds}"
+            admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+            found[contender] = measure(bootstrap, topic, contender, load)
+        for which, words in kinds:
+            for after, when in ((0.0, ""), (2 * interval, ", after two windows")):
+                own = {name: 1e6 * each.quantile(which, 0.99, after) for name, each in found.items()}
+                rows += [
+                    Row(f"{words}{when}, {microseconds} us a message", name, value, "us", value / own["kafka"])
+                    for name, value in own.items()
+                ]
+    return rows
+
+
+def zipf_stream(spark: SparkSession, rows: int, tasks: int = 4) -> DataFrame:
+    """Return a stream with so many rows a batch whose keys follow Zipf's law; a key comes from one partition.
+
+    Each partition has keys of its own, with the same shares. The law is drawn by inverting its integral.
+    """
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    weight = np.arange(1, KEYS + 1, dtype=np.float64) ** -1.1
-    drawn = np.searchsorted(np.cumsum(weight / weight.sum()), np.random.default_rng(0).random(rows))
-    ranks = spark.createDataFrame(pa.table({"rank": drawn.astype(np.int64)}))
-    placed = ranks.repartitionById(tasks, sql.pmod(sql.xxhash64("rank"), sql.lit(tasks)).cast("int"))
-    key = sql.concat(sql.lit("key"), sql.col("rank").cast("string"))
-    return placed.select(key.alias("key"), sql.repeat(sql.lit("v"), VALUE_BYTES).alias("value"))
+    source = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=rows, numPartitions=tasks).load()
+    u = sql.pmod(sql.xxhash64("value"), sql.lit(1 << 30)).cast("double") / float(1 << 30)
+    least = float((KEYS // tasks) ** (1 - EXPONENT))
+    rank = sql.pow(1 - u * (1 - least), sql.lit(1 / (1 - EXPONENT))).cast("int")
+    key = sql.concat(sql.lit("key"), rank.cast("string"), sql.lit("-"), sql.pmod("value", sql.lit(tasks)))
+    return source.select(key.alias("key"), sql.repeat(sql.lit("v"), VALUE_BYTES).alias("value"))
 
 
-def _contenders(spark: SparkSession, events: DataFrame, bootstrap: str, home: str) -> dict[str, Callable[[], object]]:
+def _batch_seconds(begin: Callable[[], StreamingQuery], batches: int) -> list[float]:
+    """Run a query for so many batches; return what each took."""
+    query = begin()
+    while len(query.recentProgress) < batches and query.isActive:
+        query.awaitTermination(1)
+    progress = [each for each in query.recentProgress if each.numInputRows][:batches]
+    problem = query.exception()
+    if problem is not None:
+        raise problem
+    query.stop()
+    return [each.durationMs["triggerExecution"] / 1e3 for each in progress]
+
+
+def _contenders(
+    spark: SparkSession, events: DataFrame, bootstrap: str, home: str
+) -> dict[str, Callable[[], StreamingQuery]]:
+    from unskew.kafka.spark_gateway import Gateway  # noqa: PLC0415
     from unskew.kafka.spark_kafka import Admin  # noqa: PLC0415
 
     options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
-    admin = Admin(spark, {"bootstrap.servers": bootstrap})
-    admin.create("plain", PARTITIONS)
+    Admin(spark, {"bootstrap.servers": bootstrap}).create("plain", PARTITIONS)
     variants: dict[str, dict[str, Any]] = {
         "gateway, keyed source": {"keyed_source": True},
         "gateway, keyed source, all rows numbered": {"keyed_source": True, "stamp": "all"},
         "gateway, any source": {},
-        "gateway, any source, all rows numbered": {"stamp": "all"},
     }
-    writer = events.write.format("kafka").options(**options).option("topic", "plain")
-    calls: dict[str, Callable[[], object]] = {PLAIN: writer.save}
+    plain = events.writeStream.format("kafka").options(**options, topic="plain", checkpointLocation=f"{home}/plain")
+    starts: dict[str, Callable[[], StreamingQuery]] = {PLAIN: plain.start}
     for at, (name, parameters) in enumerate(variants.items()):
-        calls[name] = _gateway_call(spark, events, options, f"{home}/checkpoint-{at}", f"topic{at}", parameters)
-    return calls
-
-
-def _gateway_call(
-    spark: SparkSession,
-    events: DataFrame,
-    options: dict[str, str],
-    checkpoint: str,
-    topic: str,
-    parameters: dict[str, Any],
-) -> Callable[[], object]:
-    from unskew.kafka.spark_gateway import Gateway  # noqa: PLC0415
-
-    gateway: Gateway = Gateway(
-        events, key="key", topic=topic, options=options, partitions=PARTITIONS, interval_seconds=5.0, **parameters
-    )
-    gateway.open(spark, checkpoint)
-    return lambda: gateway.write(events, gateway.batches)
+        writer = Gateway(events, key="key", topic=f"topic{at}", options=options, partitions=PARTITIONS, **parameters)
+        starts[name] = partial(writer.start, f"{home}/checkpoint-{at}")
+    return starts
