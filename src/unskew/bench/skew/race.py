@@ -26,6 +26,7 @@ from unskew.bench.skew.streams import CHANNELS, Stream
 from unskew.bench.streams import discard
 from unskew.operators import Operator
 from unskew.spark import session
+from unskew.spark.local_session import SHORT_RUN
 
 ATTEMPTS = 3
 SALTS = 10
@@ -48,6 +49,8 @@ class Setup:
         Contenders that run at the same time.
     master
         Spark's master; by default so many local threads that no task ever waits for one.
+    short
+        Whether the whole race takes a few minutes, so that compiling thoroughly does not pay.
     resize_to, resize_at
         Another number of channels, asked for after that measured batch.
     """
@@ -57,6 +60,7 @@ class Setup:
     kind: Kind = "wait"
     lanes: int = 3
     master: str | None = None
+    short: bool = False
     resize_to: int | None = None
     resize_at: int = 0
 
@@ -72,7 +76,8 @@ class Setup:
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
         """Run a session that ends with the race."""
-        spark = session(self.threads, {"spark.sql.streaming.numRecentProgressUpdates": "1000"})
+        config = {"spark.sql.streaming.numRecentProgressUpdates": "1000", **(SHORT_RUN if self.short else {})}
+        spark = session(self.threads, config)
         try:
             yield spark
         finally:
