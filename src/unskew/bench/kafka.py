@@ -52,6 +52,7 @@ def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
 
     rows, rounds, batches = (200_000, 3, 3) if quick else (1_000_000, 4, 4)
     spark = session(config={"spark.jars": ",".join(str(jar) for jar in connector_jars())})
+    spark.sparkContext.setLogLevel("OFF")  # a query that is stopped in the middle of a batch complains at length
     events = zipf_stream(spark, rows)
     starts = _contenders(spark, events, bootstrap, home)
     seconds: dict[str, list[float]] = {name: [] for name in starts}
@@ -60,6 +61,7 @@ def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
             taken = _batch_seconds(begin, batches + 1)
             if number:  # the first round warms up, and so does the first batch of each
                 seconds[name] += taken[1:]
+    spark.sparkContext.setLogLevel("ERROR")
     figures = {name: [rows / each / 1e3 for each in taken] for name, taken in seconds.items()}
     medians = {name: statistics.median(taken) for name, taken in figures.items()}
     target = {"gateway, keyed source": TARGET * medians[PLAIN]}
@@ -81,7 +83,7 @@ def delays(bootstrap: str, quick: bool) -> list[Row]:
         ("end_to_end", "p99 delay by the clock"),
     )
     admin, rows = AdminClient({"bootstrap.servers": bootstrap}), list[Row]()
-    seconds, interval = (20.0, 4.0) if quick else (60.0, 10.0)
+    seconds, interval = (15.0, 3.0) if quick else (60.0, 10.0)
     for microseconds in (50, 20):
         load = Load(microseconds * 1e-6, partitions=PARTITIONS, seconds=seconds, interval_seconds=interval)
         found = {}
