@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,32 +17,42 @@ Frames = Iterator[pd.DataFrame]
 
 @dataclass(frozen=True)
 class PerKey:
-    """A function for ``applyInPandasWithState``, and the schemas of its output and of its state."""
+    """A function for ``applyInPandasWithState``, the schema of its output, and the output mode.
+
+    The state is one pickled value: Spark does not take lists there.
+    """
 
     function: Callable[[tuple[Any, ...], Frames, GroupState], Frames]
     output: str
-    state: str
     mode: str
 
     def __call__(self, events: DataFrame) -> DataFrame:
         """Return the stream's rows grouped by key and passed through the function."""
         return events.groupBy("key").applyInPandasWithState(
-            self.function, self.output, self.state, self.mode, GroupStateTimeout.NoTimeout
+            self.function, self.output, "held binary", self.mode, GroupStateTimeout.NoTimeout
         )
 
 
+def _held(state: GroupState, nothing: Any) -> Any:
+    return pickle.loads(state.get[0]) if state.exists else nothing
+
+
+def _hold(state: GroupState, value: Any) -> None:
+    state.update((pickle.dumps(value),))
+
+
 def _mean_of_the_last(key: tuple[Any, ...], frames: Frames, state: GroupState) -> Frames:
-    held = list(state.get[0]) if state.exists else []
+    held = _held(state, [])
     for frame in frames:
         values = pd.Series([*held, *frame["value"]])
         means = values.rolling(10, min_periods=1).mean()[len(held) :]
         held = values.tolist()[-9:]
         yield frame.assign(mean=means.to_numpy())[["key", "value", "ts", "mean"]]
-    state.update((held,))
+    _hold(state, held)
 
 
 def _most_frequent(key: tuple[Any, ...], frames: Frames, state: GroupState) -> Frames:
-    entries = {item: [count, error] for item, count, error in zip(*state.get, strict=True)} if state.exists else {}
+    entries: dict[float, list[int]] = _held(state, {})
     for frame in frames:
         for item in frame["value"]:
             if item in entries:
@@ -52,13 +63,13 @@ def _most_frequent(key: tuple[Any, ...], frames: Frames, state: GroupState) -> F
                 least = min(entries, key=lambda known: entries[known][0])
                 count = entries.pop(least)[0]
                 entries[item] = [count + 1, count]
+    _hold(state, entries)
     items, counts, errors = [*entries], [c for c, _ in entries.values()], [e for _, e in entries.values()]
-    state.update((items, counts, errors))
     yield pd.DataFrame({"key": [key[0]], "items": [items], "counts": [counts], "errors": [errors]})
 
 
 def _bins(key: tuple[Any, ...], frames: Frames, state: GroupState) -> Frames:
-    centres, counts = (list(part) for part in state.get) if state.exists else ([], [])
+    centres, counts = _held(state, ([], []))
     for frame in frames:
         for value in frame["value"]:
             place = bisect_left(centres, value)
@@ -73,22 +84,12 @@ def _bins(key: tuple[Any, ...], frames: Frames, state: GroupState) -> Frames:
                 centres[near] += (centres[near + 1] - centres[near]) * counts[near + 1] / total
                 counts[near] = total
                 del centres[near + 1], counts[near + 1]
-    state.update((centres, counts))
+    _hold(state, (centres, counts))
     yield pd.DataFrame({"key": [key[0]], "centres": [centres], "counts": [counts]})
 
 
-HISTORY = PerKey(
-    _mean_of_the_last, "key string, value double, ts timestamp, mean double", "held array<double>", "append"
-)
+HISTORY = PerKey(_mean_of_the_last, "key string, value double, ts timestamp, mean double", "append")
 HEAVY_HITTERS = PerKey(
-    _most_frequent,
-    "key string, items array<double>, counts array<long>, errors array<long>",
-    "items array<double>, counts array<long>, errors array<long>",
-    "update",
+    _most_frequent, "key string, items array<double>, counts array<long>, errors array<long>", "update"
 )
-HISTOGRAM = PerKey(
-    _bins,
-    "key string, centres array<double>, counts array<long>",
-    "centres array<double>, counts array<long>",
-    "update",
-)
+HISTOGRAM = PerKey(_bins, "key string, centres array<double>, counts array<long>", "update")
