@@ -23,8 +23,7 @@ class Settings:
         The Zipf law. Chosen such that the hottest key alone has about what a balanced channel would have.
     batches_per_shift, shift
         After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
-        a channel is luck: under Spark's hash the first keys are luckier than after most shifts, and those after this
-        shift have average luck.
+        a channel is luck: of all shifts this one has average luck, under Spark's hash and before unskew has moved them.
     most_seconds
         The race also ends when so much time has passed since both have ended a batch.
     microseconds_per_row
@@ -44,7 +43,7 @@ class Settings:
     exponent: float = 1.0
     seed: int = 0
     batches_per_shift: int = 6
-    shift: int = 152
+    shift: int = 423
     most_seconds: float = 105.0
     microseconds_per_row: float = 2000.0
 
