@@ -15,7 +15,7 @@ from unskew.bench.harness import Benchmark, Row
 from unskew.bench.skew.contenders import IDEAL
 from unskew.bench.skew.measures import Measured
 from unskew.bench.skew.parts import Part, quick_parts, whole_parts
-from unskew.bench.skew.race import Runs, race
+from unskew.bench.skew.race import Runs, race, warm_up
 from unskew.bench.skew.rows import rows_of, split_targets, targets
 from unskew.bench.store import place
 
@@ -63,7 +63,9 @@ class SkewBenchmark(Benchmark):
                         if time.monotonic() > end:
                             left_out.append(part.stream.name)
                             continue
-                        spark = spark or sessions.enter_context(part.setup.spark())
+                        if spark is None:
+                            spark = sessions.enter_context(part.setup.spark())
+                            warm_up(spark, part.setup)
                     rows += self._rows(part, race(spark, part.stream, part.contenders, part.setup, runs))
         if left_out:
             self.note(f"No time was left for {'; '.join(left_out)}. The next run of the same commit goes on with them.")

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import unskew
-from unskew.bench.skew.contenders import Contender
+from unskew.bench.skew.contenders import PKG, SPARKS_HASH, Contender
 from unskew.bench.skew.delayed_count import DelayedCount, Kind
 from unskew.bench.skew.delayed_join import DelayedJoin
 from unskew.bench.skew.measures import Measured
-from unskew.bench.skew.streams import CHANNELS, Stream
+from unskew.bench.skew.streams import CHANNELS, Stream, shifting
 from unskew.bench.streams import discard
 from unskew.operators import Operator
 from unskew.spark import session
@@ -152,6 +152,12 @@ def race(
         with ThreadPoolExecutor(setup.lanes) as lanes:
             list(lanes.map(run, missing))
     return {name: measured for name, measured in known.items() if measured is not None}
+
+
+def warm_up(spark: SparkSession, setup: Setup) -> None:
+    """Run a few batches that nobody measures, so that the first contender does not pay for Java's compiler."""
+    stream = replace(shifting(1.0, epochs=1, hold=5), rows=20_000, warm_up=0)
+    race(spark, stream, (SPARKS_HASH, PKG), replace(setup, work_seconds=0.0), Runs())
 
 
 def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contender, setup: Setup) -> Any:
