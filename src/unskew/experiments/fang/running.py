@@ -17,6 +17,7 @@ UNEVEN = "batches until even again"
 BOUND = 1.03  # what noise may add to a bound
 CLOSE = 0.9
 APART = 0.03
+NOISE = 0.01
 
 
 def judge_running(_: Results, running: Running | None = None) -> Iterator[Claim]:
@@ -84,7 +85,7 @@ def _min_table(r: Running) -> Judgement:
     behind = {s: r.throughput(s, "MinTable") / r.throughput(s, "Mixed 0.08") for s in REAL}
     return (
         f"MinTable over Mixed 0.08: {shown(behind)}",
-        max(behind.values()) < 1,
+        max(behind.values()) < 1 - NOISE,
         ("moving state costs little here: it travels with the batch's rows, and nobody waits for it"),
     )
 
@@ -111,7 +112,7 @@ def _slow_plan(r: Running) -> Judgement:
 
 def _pkg_below(r: Running) -> Judgement:
     both = {who: r.throughput(SCALED, who) for who in ("Mixed 0.1", PKG)}
-    return shown(both), both[PKG] < both["Mixed 0.1"], "merging once a batch costs it little"
+    return shown(both), both[PKG] < both["Mixed 0.1"] - NOISE, "merging once a batch costs it little"
 
 
 def _hash_worst(r: Running) -> Judgement:
@@ -122,7 +123,7 @@ def _hash_worst(r: Running) -> Judgement:
 def _mixed_best(r: Running) -> Judgement:
     pairs = {t: (r.throughput(TPCH, f"Mixed {t}"), r.throughput(TPCH, f"readj {t}")) for t in (0.02, 0.15, 0.3)}
     ahead = {t: ours - theirs for t, (ours, theirs) in pairs.items()}
-    return f"ahead of readj by {shown(ahead)}", min(ahead.values()) >= 0, "readj balances as well there"
+    return f"ahead of readj by {shown(ahead)}", min(ahead.values()) >= -NOISE, "readj balances as well there"
 
 
 def _others(r: Running, stream: str) -> list[str]:
@@ -155,7 +156,7 @@ CLAIMS: tuple[tuple[str, str, str, Callable[[Running], Judgement]], ...] = (
         f"within {APART} of Mixed there, behind at 0.02",
         _readj_catches_up,
     ),
-    ("fig14-4", "MinTable's throughput suffers from its migration", "below Mixed", _min_table),
+    ("fig14-4", "MinTable's throughput suffers from its migration", f"below Mixed by more than {NOISE}", _min_table),
     (
         "fig14-6",
         "on Social at 0.02, Mixed beats PKG by 10 % in throughput and 40 % in latency",
@@ -164,9 +165,14 @@ CLAIMS: tuple[tuple[str, str, str, Callable[[Running], Judgement]], ...] = (
     ),
     ("fig15-1", "after adding a channel, Mixed recovers far sooner than Readj", "fewer batches", _recovers),
     ("fig15-2", "Readj needs at least 5 minutes to plan on Social at 0.10", "300 s", _slow_plan),
-    ("fig15-3", "PKG stays below Mixed at a tolerance of 0.1", "below", _pkg_below),
+    ("fig15-3", "PKG stays below Mixed at a tolerance of 0.1", f"by more than {NOISE}", _pkg_below),
     ("fig16-1", "on TPC-H Q5, Storm without balancing is poor", "worst, on the stage with most keys", _hash_worst),
-    ("fig16-2", "on TPC-H Q5, Mixed is best at every tolerance", "ahead of Readj on that stage", _mixed_best),
+    (
+        "fig16-2",
+        "on TPC-H Q5, Mixed is best at every tolerance",
+        f"on that stage, behind Readj by at most {NOISE}",
+        _mixed_best,
+    ),
 )
 OPEN = (
     ("fig14-5", "PKG does not depend on the tolerance", "it has none, so it is run once"),
