@@ -39,7 +39,12 @@ WAIT_SECONDS = 600.0
 _KEYS_TRACKED = 10_000
 _ROW_MASK = (1 << 33) - 1  # of monotonically_increasing_id: the row within its task
 # A query that is stopped in the middle of a batch. Spark looks for these words, with a pattern that overflows on more.
-_STOPPED = ("java.lang.InterruptedException", "cancelled part of cancelled job group", "was cancelled")
+_STOPPED = (
+    "java.lang.InterruptedException",
+    "SPARK_JOB_CANCELLED",
+    "cancelled part of cancelled job group",
+    "was cancelled",
+)
 _STOPPED_IN_SPARKS_WORDS = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling write.\n: java.lang.InterruptedException"
 )
