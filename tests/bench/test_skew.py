@@ -29,6 +29,7 @@ def measured(seconds, overload=None, **changes):
     fields = {
         "seconds": seconds,
         "overload": overload or [0.0] * count,
+        "channels": [10] * count,
         "moved_bytes": [0] * count,
         "state_bytes": [100] * count,
         "table_keys": [0] * count,
@@ -150,6 +151,18 @@ def test_rows_say_how_far_everybody_is_from_the_bound():
         False,
         True,
     ]
+
+
+def test_after_a_resize_batches_count_from_the_first_with_the_new_channel():
+    stream = shifting(1.0, epochs=1, hold=6)
+    setup = replace(SETUP, channels=9, resize_to=10)
+    overload = [0.0, 0.0, 0.9, 0.5, 0.05, 0.0]
+    results = {
+        IDEAL: measured([1.0] * 6),
+        "Mixed 0.1": measured([1.0] * 6, overload, channels=[9, 9, 10, 10, 10, 10]),
+    }
+    rows = rows_of(stream, (ROUND_ROBIN, mixed(0.1)), setup, results)
+    assert values(rows, "Zipf 1.0: batches until even again") == {"Mixed 0.1": 2.0}
 
 
 def test_of_a_planners_variants_the_best_is_shown():

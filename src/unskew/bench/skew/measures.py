@@ -22,6 +22,8 @@ class Measured:
         What each batch took, from Spark's planning to its commit.
     overload
         What the fullest channel had over the mean, max/mean - 1.
+    channels
+        Channels in use.
     moved_bytes, state_bytes
         State that left its channel in each batch, and state held at the end of each.
     table_keys
@@ -32,6 +34,7 @@ class Measured:
 
     seconds: list[float]
     overload: list[float]
+    channels: list[int]
     moved_bytes: list[int]
     state_bytes: list[int]
     table_keys: list[int]
@@ -46,6 +49,7 @@ class Measured:
         return cls(
             seconds=[each.durationMs["triggerExecution"] / 1e3 for each in progress],
             overload=[each.imbalance for each in figures],
+            channels=[each.channels for each in figures],
             moved_bytes=[each.moved_bytes for each in figures],
             state_bytes=[each.state_bytes for each in figures],
             table_keys=[each.table_keys for each in figures],
@@ -61,6 +65,11 @@ class Measured:
     def even_share(self) -> float:
         """Throughput over that of even channels if nothing but the channels' work took time."""
         return len(self.overload) / float(np.sum(np.add(1.0, self.overload)))
+
+    @property
+    def resized(self) -> tuple[int, ...]:
+        """The batches that were the first with another number of channels."""
+        return tuple((np.flatnonzero(np.diff(self.channels)) + 1).tolist())
 
     @property
     def moved_share(self) -> float:

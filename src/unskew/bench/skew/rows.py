@@ -53,7 +53,8 @@ def _measures(
     overload = measured.overload
     yield Row(f"{where}: overload, median", who, float(np.median(overload)), "", better="lower", samples=overload)
     if contender.one_owner:
-        waits = batches_until_even(overload, stream.changes, _limit(stream, contender, setup), none=float(stream.hold))
+        changes = stream.changes if setup.resize_to is None else measured.resized or stream.changes
+        waits = batches_until_even(overload, changes, _limit(stream, contender, setup), none=float(stream.hold))
         yield Row(f"{where}: {UNEVEN}", who, float(np.max(waits)), "", better="lower", samples=waits)
         yield Row(f"{where}: state moved a batch", who, 100 * measured.moved_share, "%", better="lower")
         yield Row(f"{where}: keys in the table", who, float(max(measured.table_keys)), "", better="lower")
