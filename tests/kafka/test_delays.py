@@ -20,7 +20,10 @@ def test_the_load_has_its_rate_and_its_law():
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("contender", ["kafka", "smalops", "round-robin"])
+@pytest.mark.parametrize(
+    "contender",
+    [pytest.param("kafka", marks=pytest.mark.slow), "smalops", pytest.param("round-robin", marks=pytest.mark.slow)],
+)
 def test_every_message_is_measured(broker, new_topic, contender):
     load = Load(50e-6, partitions=3, keys=50, seconds=2.0, interval_seconds=0.5)
     found = measure(broker.bootstrap, new_topic(3), contender, load)
