@@ -62,6 +62,10 @@ class PeersBenchmark(Benchmark):
             finally:
                 spark.stop()
         ours = median(speeds["unskew, aggregate"])
+        self.note(
+            "Spark and unskew pay for planning, state store and commit in every batch, whatever its size; Polars and "
+            "bytewax keep state in one process, lose it with that, and are timed over all batches together."
+        )
         name = f"running count and sum, {rows:,} rows a batch"
         plain = joined["Spark, plain join"].median_seconds
         return [
