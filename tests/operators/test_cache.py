@@ -210,6 +210,24 @@ def test_a_full_disk_costs_the_copy_only(tmp_path: Path, monkeypatch: pytest.Mon
     assert names(place.cache) == []
 
 
+def test_a_folder_that_is_swept_before_it_is_locked_is_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may look for abandoned folders just then."""
+    locked = file_entry_module._locked
+
+    def sweep_first(folder: Path) -> int:
+        lock = locked(folder)
+        folder.rename(folder.with_name("swept"))
+        return lock
+
+    monkeypatch.setattr(file_entry_module, "_locked", sweep_first)
+    place, store = LocalCache(tmp_path, PLENTY).place("x", 0), MemoryStore()
+    commit(store, place, range(10), 1, "a")
+    monkeypatch.undo()
+    assert contents(store, place) == dict.fromkeys(range(10), 1)
+
+
 def test_a_folder_that_cannot_be_written_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     place, store = LocalCache(tmp_path / "file", PLENTY).place("x", 0), MemoryStore()

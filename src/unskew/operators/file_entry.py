@@ -47,12 +47,16 @@ class FileEntry:
 
     @classmethod
     def created(cls, folder: Path, place: CachePlace) -> FileEntry:
-        """Make an empty copy."""
+        """Make an empty copy; in memory if somebody takes the folder for abandoned before it is locked."""
         lock = None
-        with contextlib.suppress(OSError):
+        try:
             folder.mkdir(parents=True, mode=0o700)
             lock = _locked(folder)
-        return cls(folder, place, lock)
+            return cls(folder, place, lock)
+        except OSError:
+            if lock is not None:
+                os.close(lock)
+            return cls(folder, place, None)
 
     @classmethod
     def taken(cls, published: Path, folder: Path, place: CachePlace) -> FileEntry | None:
