@@ -77,7 +77,7 @@ def whole_parts() -> Iterator[Part]:
 
 def cpu_parts() -> Iterator[Part]:
     """Yield Zipf 1.4 keys on two channels that compute, each with a core: in one process, and in two executors."""
-    for name, master in (("local[2]", "local[2]"), ("two executors", "local-cluster[2,1,2048]")):
+    for name, master in (("local[2]", "local[2,3]"), ("two executors", "local-cluster[2,1,2048]")):
         stream = replace(shifting(1.4, epochs=1, hold=10), name=f"computing, {name}", warm_up=4)
         setup = Setup(channels=2, work_seconds=4.0, kind="cpu", lanes=1, master=master)
         yield Part(stream, (*BOUNDS, mixed(0.02)), setup)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import unskew
-from unskew.bench.skew.contenders import PKG, SPARKS_HASH, Contender
+from unskew.bench.skew.contenders import PKG, ROUND_ROBIN, SPARKS_HASH, Contender
 from unskew.bench.skew.delayed_count import DelayedCount, Kind
 from unskew.bench.skew.delayed_join import DelayedJoin
 from unskew.bench.skew.measures import Measured
@@ -71,7 +73,7 @@ class Setup:
     @property
     def threads(self) -> str:
         """Spark's master, spelled out."""
-        return self.master or f"local[{self.channels * self.lanes + 2}]"
+        return self.master or f"local[{self.channels * self.lanes + 2},{ATTEMPTS}]"
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
@@ -122,36 +124,75 @@ class Runs:
 def race(
     spark: SparkSession | None, stream: Stream, contenders: Sequence[Contender], setup: Setup, runs: Runs
 ) -> dict[str, Measured]:
-    """Run every contender over the same files; those that have run already are taken from `runs`, without Spark."""
+    """Run every contender over the same files; those that have run already are taken from `runs`, without Spark.
+
+    All lanes are busy until the last contender has ended, so that nobody has more of the cores than others had.
+    """
     known = {each.name: runs.get(stream, each, setup) for each in contenders}
     missing = [each for each in contenders if known[each.name] is None]
-    starting = threading.Lock()
-    with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-        files = Path(home) / "data"
-        if missing:
-            stream.write(files)
-
-        def run(contender: Contender) -> None:
-            for attempts_left in reversed(range(ATTEMPTS)):
-                try:
-                    known[contender.name] = measured = measure(contender)
-                    runs.put(stream, contender, setup, measured)
-                    return
-                except StreamingQueryException:  # on a busy machine Python may be too slow for Spark to wait for it
-                    if not attempts_left:
-                        raise
-
-        def measure(contender: Contender) -> Measured:
-            with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as checkpoint:
-                assert spark is not None, "only what has run already needs no session"
-                with starting:  # a start changes settings of the session for a moment
-                    query = start(stream.read(spark, files), checkpoint, stream, contender, setup)
-                query.awaitTermination()
-                return Measured.of(query, stream.warm_up)
-
-        with ThreadPoolExecutor(setup.lanes) as lanes:
-            list(lanes.map(run, missing))
+    if missing:
+        assert spark is not None, "only what has run already needs no session"
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
+            stream.write(Path(home))
+            track = _Track(spark, Path(home), stream, setup, runs, missing)
+            with ThreadPoolExecutor(setup.lanes) as lanes:
+                list(lanes.map(lambda _: track.run_lane(), range(setup.lanes)))
+            known |= track.results
     return {name: measured for name, measured in known.items() if measured is not None}
+
+
+class _Track:
+    """The contenders of a race that wait for a free lane, and what the others have done."""
+
+    def __init__(
+        self, spark: SparkSession, files: Path, stream: Stream, setup: Setup, runs: Runs, contenders: list[Contender]
+    ) -> None:
+        self.spark, self.files, self.stream, self.setup, self.runs = spark, files, stream, setup, runs
+        self.waiting, self.left = deque(contenders), len(contenders)
+        self.results: dict[str, Measured] = {}
+        self.lock = threading.Lock()
+
+    def run_lane(self) -> None:
+        """Run contenders while there are any, then one that nobody measures until all have ended."""
+        while (contender := self._next()) is not None:
+            try:
+                self._measure(contender)
+            finally:
+                self.left -= 1
+        while self.left:
+            self._keep_busy()
+
+    def _next(self) -> Contender | None:
+        with self.lock:
+            return self.waiting.popleft() if self.waiting else None
+
+    def _measure(self, contender: Contender) -> None:
+        for attempts_left in reversed(range(ATTEMPTS)):
+            try:
+                with self._started(contender) as query:
+                    query.awaitTermination()
+                    measured = Measured.of(query, self.stream.warm_up)
+            except StreamingQueryException:  # on a busy machine Python may be too slow for Spark to wait for it
+                if not attempts_left:
+                    raise
+            else:
+                self.results[contender.name] = measured
+                self.runs.put(self.stream, contender, self.setup, measured)
+                return
+
+    def _keep_busy(self) -> None:
+        with self._started(ROUND_ROBIN) as query:
+            while self.left and query.isActive:
+                time.sleep(0.5)
+            query.stop()
+
+    @contextmanager
+    def _started(self, contender: Contender) -> Iterator[Any]:
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as checkpoint:
+            with self.lock:  # a start changes settings of the session for a moment
+                events = self.stream.read(self.spark, self.files)
+                query = start(events, checkpoint, self.stream, contender, self.setup)
+            yield query
 
 
 def warm_up(spark: SparkSession, setup: Setup) -> None:
