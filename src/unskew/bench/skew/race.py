@@ -158,7 +158,8 @@ class _Track:
             try:
                 self._measure(contender)
             finally:
-                self.left -= 1
+                with self.lock:
+                    self.left -= 1
         while self.left:
             self._keep_busy()
 
