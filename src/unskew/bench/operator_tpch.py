@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+from collections.abc import Mapping
 from statistics import mean
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from unskew.bench.harness import Row
 from unskew.jobs.tpch_q5 import STAGES, TpchQ5, read_stream, write
@@ -16,6 +20,7 @@ from unskew.workloads.tpch import Tpch
 CHANNELS = 8
 SLICES = 8
 SKIPPED = 2
+WARM_UP_SCALE = 0.001
 BALANCED, HASHED = "unskew", "by hash alone"
 
 
@@ -24,22 +29,16 @@ def query_5(scale: float) -> list[Row]:
 
     How long the stages take, and by how much the fullest channel exceeds the mean, after some batches.
     """
-    tpch = Tpch(scale=scale, channels=CHANNELS)
     spark = session(master="local[2,4]")
-    results: list[Row] = []
+    results, seconds = list[Row](), dict[str, float]()
     try:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            write(tpch, f"{home}/data", SLICES)
-            seconds = {}
+            write(Tpch(scale=WARM_UP_SCALE, channels=CHANNELS), f"{home}/small", 1)
+            write(Tpch(scale=scale, channels=CHANNELS), f"{home}/data", SLICES)
+            _run(spark, f"{home}/small", f"{home}/warm-up", {})
             for who, options in ((BALANCED, {}), (HASHED, {"min_gain": math.inf})):
-                query = TpchQ5(
-                    spark,
-                    read_stream(spark, f"{home}/data"),
-                    f"{home}/{who}",
-                    options={"channels": CHANNELS, **options},
-                )
                 started = time.perf_counter()
-                queries = query.run()
+                queries = _run(spark, f"{home}/data", f"{home}/{who}", options)
                 seconds[who] = time.perf_counter() - started
                 results += [_overload(f"TPC-H query 5, scale {scale:g}, stage", who, queries, name) for name in STAGES]
     finally:
@@ -51,6 +50,10 @@ def query_5(scale: float) -> list[Row]:
         Row(f"{name}: times faster", BALANCED, ratio, "x", ratio=ratio),
         *results,
     ]
+
+
+def _run(spark: SparkSession, data: str, folder: str, options: Mapping[str, Any]) -> dict[str, BalancedQuery]:
+    return TpchQ5(spark, read_stream(spark, data), folder, options={"channels": CHANNELS, **options}).run()
 
 
 def _overload(prefix: str, who: str, queries: dict[str, BalancedQuery], name: str) -> Row:
