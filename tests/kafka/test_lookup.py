@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
 from unskew.kafka.decision import Route
 from unskew.kafka.lookup import RouteTable, displace
 
 
-@given(st.sets(st.integers(-(2**63), 2**63 - 1), max_size=300))
-def test_every_hash_has_a_place_of_its_own(hashes):
-    array = np.array(sorted(hashes), np.int64)
+@given(st.sets(st.binary(max_size=12), max_size=300))
+def test_every_hash_has_a_place_of_its_own(keys):
+    array = xxhash64([pa.array(sorted(keys), pa.binary())])
     laid = displace(array)
     assert [laid.find(each) for each in array.tolist()] == list(range(len(array)))
     assert sorted(place for place in laid.places if place >= 0) == list(range(len(array)))
@@ -27,6 +28,11 @@ def test_hashes_that_differ_in_high_bits_only():
     array = np.arange(64, dtype=np.int64) << 40
     laid = displace(array)
     assert [laid.find(each) for each in array.tolist()] == list(range(64))
+
+
+def test_numbers_that_are_no_hashes_are_refused():
+    with pytest.raises(ArgumentError, match="do not look like hashes"):
+        displace(np.array([0, 1 << 20, 1 << 61]))
 
 
 @pytest.mark.spark

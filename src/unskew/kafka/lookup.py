@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
 from unskew.kafka.decision import Route
 
@@ -48,13 +49,17 @@ class Displaced:
 
 
 def displace(hashes: NDArray[np.int64]) -> Displaced:
-    """Lay different hashes out; a few milliseconds for a thousand."""
+    """Lay different hashes out; a few milliseconds for a thousand.
+
+    A place is free with three chances of four, and a bucket has dozens of tries: hashes that look random always fit.
+    """
     unsigned = [hashed % (1 << 64) for hashed in hashes.tolist()]
     buckets = 1 << max(0, len(unsigned) - 1).bit_length()
-    size = 4 * buckets
-    while (found := _displace(unsigned, buckets, size)) is None:
-        size *= 2
-    return found
+    for places_per_bucket in (4, 8, 16):
+        found = _displace(unsigned, buckets, places_per_bucket * buckets)
+        if found is not None:
+            return found
+    raise ArgumentError("these do not look like hashes: many agree in nearly all bits", got=f"{len(unsigned)} of them")
 
 
 def _displace(unsigned: Sequence[int], buckets: int, size: int) -> Displaced | None:
