@@ -2,8 +2,8 @@
 
     python examples/elastic.py elastic.png
 
-Every row costs a millisecond of waiting, as a call to a service would. Prints a line per batch, and draws the rows, the
-time of each batch and the channels in use.
+Every row costs two milliseconds of waiting, as a call to a service would. Prints a line per batch, and draws the rows,
+the time of each batch and the channels in use. Takes five minutes.
 """
 
 import os
@@ -21,14 +21,14 @@ from matplotlib import pyplot as plt
 import unskew
 from unskew.spark import session
 
-ROWS, TRIGGER_SECONDS = 3000, 5
-LOAD = [1] * 8 + [3] * 12 + [1] * 12
+ROWS, TRIGGER_SECONDS = 3000, 10
+LOAD = [1] * 9 + [3] * 9 + [1] * 8
 
 
 def call_a_service(key: tuple[Any, ...], rows: Any, state: tuple[Any, ...] | None) -> Any:
-    """Wait a millisecond for every row, and count them."""
+    """Wait two milliseconds for every row, and count them."""
     n = (state or (0,))[0] + len(rows["value"])
-    time.sleep(0.001 * len(rows["value"]))
+    time.sleep(0.002 * len(rows["value"]))
     return (n,), (key[0], n)
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ from unskew.spark.controller import Controller
 from unskew.spark.decision import Decision
 from unskew.spark.packing import unpack
 from unskew.spark.reports import ChannelReport
+from unskew.spark.runtime import Runtime
+from unskew.spark.scaling import Scaling
 
 CHANNELS, SLOTS = 4, 16
 
@@ -225,3 +228,19 @@ def test_a_large_migration_spreads_over_batches_cheapest_gain_first() -> None:
     assert sorted(moved.keys.tolist()) == [2, 3]
     one = Controller(planner("mixed"), max_move_bytes=1)._portion(old.moves_to(new), statistics, SLOTS)
     assert one.keys.tolist() == [2], "one move at least"
+
+
+def test_keys_on_the_move_do_not_keep_a_query_from_shrinking() -> None:
+    """Where every batch moves some key, there is never one without a migration; only another resize is waited for."""
+    table = RoutingTable.initial(4, SLOTS)
+    nothing: Any = None
+    scaling = Scaling(trigger_seconds=10.0, max_channels=4)
+    runtime = Runtime(nothing, "query", nothing, nothing, nothing, nothing, nothing, nothing, scaling)
+    wished: list[int] = []
+    runtime.resize = wished.append  # type: ignore[method-assign]
+    for batch_id in range(3):
+        runtime._scale(Decision(batch_id, table, target=table.resize(3)), seconds=1.0)
+    assert wished == []
+    for batch_id in range(3):
+        runtime._scale(Decision(batch_id, table, target=table.with_explicit([1], [2])), seconds=1.0)
+    assert wished == [1]

@@ -135,8 +135,8 @@ class Runtime:
                 self._moves.append((decision.batch_id, decision.extract))
 
     def _scale(self, last: Decision, seconds: float) -> None:
-        """Let the number of channels follow the load; a migration on its way is waited for."""
-        if self._scaling is None or last.target is not None:
+        """Let the number of channels follow the load; another number that is on its way is waited for."""
+        if self._scaling is None or (last.target is not None and last.target.channels != last.table.channels):
             return
         wanted = self._scaling.after_batch(last.table.channels, seconds)
         if wanted is not None:
