@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +26,7 @@ from unskew.splitters.heavy import HeavyKeys
 from unskew.splitters.hot_keys import hot_keys
 
 KeepState = Callable[[int, bytes], str]
-"""Stores moved state for a channel durably and returns its file."""
+"""Stores moved state for a channel durably and returns its file; called from several threads at once."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ class Controller:
         waiting = _not_installed(last, reports)
         all_installed = not waiting
         done = _done(last.extract, reports)
-        for channel, state in _parcels(done, reports).items():
-            waiting[channel] = (*waiting.get(channel, ()), keep(channel, pack(state)))
+        for channel, file in _kept(_parcels(done, reports), keep).items():
+            waiting[channel] = (*waiting.get(channel, ()), file)
         decision = Decision(
             batch_id=last.batch_id + 1,
             table=last.table,
@@ -285,3 +286,11 @@ def _parcels(done: Moves, reports: Mapping[int, ChannelReport]) -> dict[int, pa.
         if state.num_rows:
             parcels.setdefault(target, []).append(state)
     return {target: pa.concat_tables(states) for target, states in parcels.items()}
+
+
+def _kept(parcels: Mapping[int, pa.Table], keep: KeepState) -> dict[int, str]:
+    """Store the parcels side by side, because a filesystem takes its time for each; return their files."""
+    if not parcels:
+        return {}
+    with ThreadPoolExecutor(len(parcels)) as writers:
+        return dict(zip(parcels, writers.map(keep, parcels, map(pack, parcels.values())), strict=True))
