@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from unskew.bench import benchmarks, operators
-from unskew.bench.operator_pairs import HOT_KEYS, hottest_keys
+from unskew.bench.operator_pairs import CASES, COSTLY, HOT_KEYS, NATIVE, Case, contenders, hottest_keys
 from unskew.bench.operators import OURS, SUBJECTS, batch_rows, inside
 from unskew.bench.per_key import HEAVY_HITTERS, HISTOGRAM, HISTORY
 from unskew.testing import run
@@ -47,22 +47,22 @@ def test_quickly_the_inside_is_measured_and_one_join(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(operators, "inside", lambda subject, rows, repeats: asked.append(rows) or [])
     for name in ("beside_spark", "beside_python"):
         monkeypatch.setattr(operators, name, lambda subjects, rows, name=name: [(name, len(subjects), rows)])
-    monkeypatch.setattr(operators, "pairs", lambda rows, **settings: [("pairs", rows)])
+    monkeypatch.setattr(operators, "pairs", lambda cases: [("pairs", *(case.rows for case in cases))])
     monkeypatch.setattr(operators, "query_5", lambda scale: [("query 5", scale)])
-    assert benchmarks["operators"]().run(quick=True) == [("pairs", 20_000)]
+    assert benchmarks["operators"]().run(quick=True) == [("pairs", 1_500, 1_500)]
     assert benchmarks["operators"]().run(quick=False) == [
         ("beside_spark", len(SUBJECTS), 250_000),
         ("beside_python", len(SUBJECTS), 100_000),
-        ("pairs", 50_000),
+        ("pairs", 50_000, 5_000, 1_500, 1_500),
         ("query 5", 1.0),
     ]
     assert asked == [100_000] * len(SUBJECTS) + [500_000] * len(SUBJECTS)
 
 
 def test_every_operator_has_an_opponent_but_aggregates_of_one_kind() -> None:
-    """Spark's own way where it has one, a function per key where it has none."""
+    """Spark's own way where it has one, a function per key where it has none; pairs have a file of their own."""
     alone = [subject.name for subject in SUBJECTS if subject.native is None and subject.per_key is None]
-    assert all(name.startswith("aggregate: ") for name in alone)
+    assert all(name.startswith(("aggregate: ", "self-join: ")) for name in alone)
     assert all(subject.native is None or subject.per_key is None for subject in SUBJECTS)
 
 
@@ -102,6 +102,25 @@ def test_opponents_compute_what_operators_compute() -> None:
         true = Counter([value for batch in batches for value in batch][:seen])
         for item, count, error in zip(theirs["items"], theirs["counts"], theirs["errors"], strict=True):
             assert count - error <= true[item] <= count
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_case_compares_ours_with_sparks_own(case: Case) -> None:
+    assert NATIVE in case.contenders
+    assert set(case.targets) <= set(case.contenders) < set(contenders(case))
+
+
+def test_costly_pairs_are_most_of_what_costs() -> None:
+    """A batch finds several times as many pairs as it has rows, and the hottest key has more than half of them."""
+    assert COSTLY.pair_seconds > 0
+    rows = batch_rows(0, COSTLY.rows, 1.2)
+    frame = pd.DataFrame({"key": rows["key"].to_pylist(), "at": rows["ts"].cast(pa.int64()).to_numpy()})
+    found = Counter[str]()
+    for key, times in frame.groupby("key")["at"]:
+        at = np.sort(times.to_numpy())
+        found[key] = int((np.searchsorted(at, at + 4_000_000, side="right") - np.arange(1, len(at) + 1)).sum())
+    assert found.total() > 5 * COSTLY.rows
+    assert found[hottest_keys(COSTLY.rows)[0]] > found.total() / 2
 
 
 def test_hot_keys_are_the_most_frequent_ones() -> None:

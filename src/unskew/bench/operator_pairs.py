@@ -1,12 +1,15 @@
-"""A self-join in which every pair costs: Spark's own join, and ours with hot keys cut into cells."""
+"""Self-joins as whole queries: what it brings to look at the time window alone, and what to share out pairs."""
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,53 +18,99 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.bench.harness import Row
-from unskew.bench.operator_queries import NATIVE, OURS, side_by_side, started, write_batches
+from unskew.bench.operator_queries import NATIVE, OURS, Query, side_by_side, started, write_batches
 from unskew.bench.operator_subjects import ROWS_PER_KEY, SHAPES
+from unskew.bench.streams import Start
 from unskew.operators import SelfJoin
 from unskew.spark import session
 from unskew.spark.stage import Stage
 
 CHANNELS = 8
 SALTS, HOT_KEYS = 3, 3
-WITHIN, DELAY = "20 milliseconds", "1 minute"
-TARGETS = {"uniform": 0.5, "Zipf 1.2": 2.0}
+DELAY = "1 minute"
+UNIFORM, SKEWED = SHAPES
+HASHED, BY_TIME = "unskew by hash alone", "Spark's own, state by time"
+STATE_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
 Batches = Iterator[pa.RecordBatch]
 
 
-def pairs(rows: int, batches: int, pair_seconds: float, shapes: Collection[str] = tuple(SHAPES)) -> list[Row]:
-    """Compare batches of both joins, on eight channels that wait for each pair.
-
-    Whoever waits needs no core, so that all channels work side by side, as they would on as many machines.
+@dataclass(frozen=True)
+class Case:
+    """A self-join on a stream of files.
 
     Parameters
     ----------
+    shape
+        One of `SHAPES`.
     rows, batches
         Of the stream.
+    within
+        How far apart the rows of a pair may be.
     pair_seconds
-        How long a pair takes.
-    shapes
-        Which of `SHAPES` to try.
+        How long a pair takes. Whoever waits needs no core, so that all channels work side by side, as they would on as
+        many machines.
+    targets
+        How many times faster than others ours should be.
+    contenders
+        Who takes part besides ours.
     """
+
+    shape: str
+    rows: int
+    batches: int
+    within: str
+    pair_seconds: float = 0.0
+    targets: Mapping[str, float] = field(default_factory=dict)
+    contenders: Sequence[str] = (HASHED, NATIVE)
+
+    @property
+    def name(self) -> str:
+        """What the report calls it."""
+        cost = f"each {self.pair_seconds * 1e6:.0f} us" if self.pair_seconds else "for nothing"
+        return f"self-join, pairs within {self.within}, {cost}, {self.shape}, {self.rows:,} rows a batch"
+
+
+FEW_ROWS = Case(SKEWED, 1_500, 4, "4 seconds")
+COSTLY = Case(SKEWED, 1_500, 4, "4 seconds", pair_seconds=250e-6, targets={NATIVE: 2.0})
+MANY_ROWS = Case(SKEWED, 5_000, 4, "20 milliseconds", contenders=(HASHED, NATIVE, BY_TIME))
+EVEN = Case(UNIFORM, 50_000, 7, "20 milliseconds", targets={NATIVE: 0.5}, contenders=(NATIVE, BY_TIME))
+
+QUICK_CASES = (COSTLY, FEW_ROWS)
+CASES = (EVEN, MANY_ROWS, FEW_ROWS, COSTLY)
+"""Few rows and costly pairs show who shares out pairs; many rows and few pairs, who finds them."""
+
+
+def pairs(cases: Sequence[Case]) -> list[Row]:
+    """Compare batches of joins on eight channels."""
     results = []
     spark = session(master=f"local[{CHANNELS},4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
     try:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            for shape in shapes:
-                folder, exponent = Path(home) / shape, SHAPES[shape]
-                write_batches(folder, batches, rows, exponent)
-                hot = hottest_keys(rows) if exponent else []
-                contenders = {
-                    OURS: started("append", partial(in_cells, hot=hot, pair_seconds=pair_seconds)),
-                    NATIVE: started("append", partial(native_join, pair_seconds=pair_seconds)),
-                }
-                name = f"self-join, each pair {pair_seconds * 1e6:.0f} us, {shape}, {rows:,} rows a batch"
+            for number, case in enumerate(cases):
+                folder = Path(home) / str(number)
+                write_batches(folder, case.batches, case.rows, SHAPES[case.shape])
+                every = contenders(case)
+                chosen = {who: every[who] for who in (OURS, *case.contenders)}
                 results += side_by_side(
-                    spark, folder, name, contenders, skipped=min(3, batches // 2), target=TARGETS[shape]
+                    spark, folder, case.name, chosen, skipped=case.batches // 2, targets=case.targets
                 )
     finally:
         spark.stop()
     return results
+
+
+def contenders(case: Case) -> dict[str, Start]:
+    """Return all who can do it: ours with hot keys in cells, ours with keys where the hash puts them, Spark's two."""
+    ours = partial(in_cells, case=case) if SHAPES[case.shape] else partial(whole, case=case)
+    by_hash = partial(whole, case=case, min_gain=math.inf)
+    native = partial(native_join, case=case)
+    return {
+        OURS: started("append", ours),
+        HASHED: started("append", by_hash),
+        NATIVE: started("append", native),
+        BY_TIME: by_time(native),
+    }
 
 
 def hottest_keys(rows: int) -> list[str]:
@@ -70,9 +119,9 @@ def hottest_keys(rows: int) -> list[str]:
     return [f"k{number}" for number in first]
 
 
-def in_cells(events: DataFrame, hot: list[str], pair_seconds: float) -> Stage:
+def in_cells(events: DataFrame, case: Case) -> Stage:
     """Return our join; rows of hot keys go to each cell in which they may lead or follow (see the gallery)."""
-    is_hot = sql.col("key").isin(hot) if hot else sql.lit(False)
+    is_hot = sql.col("key").isin(hottest_keys(case.rows))
     salt = sql.when(is_hot, sql.pmod(sql.xxhash64("ts", "value"), sql.lit(SALTS))).otherwise(0)
     mine = sql.expr(f"filter(sequence(0L, {SALTS**2 - 1}L), c -> salt IN (c DIV {SALTS}, c % {SALTS}))")
     cells = (
@@ -81,24 +130,36 @@ def in_cells(events: DataFrame, hot: list[str], pair_seconds: float) -> Stage:
         .withColumn("cell", sql.explode(sql.when(is_hot, mine).otherwise(sql.expr("array(0L)"))))
         .selectExpr("*", f"cell DIV {SALTS} = salt AS leads", f"cell % {SALTS} = salt AS follows")
     )
-    join = SelfJoin(
-        "ts",
-        WITHIN,
-        columns=["value", "ts"],
-        where="left_ts < right_ts",
-        sides=["leads", "follows"],
-        pair_seconds=pair_seconds,
-    )
+    join = _join(case, sides=["leads", "follows"])
     return unskew.balance(cells, ["key", "cell"], channels=CHANNELS).apply(join)
 
 
-def native_join(events: DataFrame, pair_seconds: float) -> DataFrame:
+def whole(events: DataFrame, case: Case, **options: Any) -> Stage:
+    """Return our join, each key in one piece."""
+    return unskew.balance(events.withWatermark("ts", DELAY), "key", channels=CHANNELS, **options).apply(_join(case))
+
+
+def native_join(events: DataFrame, case: Case) -> DataFrame:
     """Return Spark's stream-stream join of the same rows, with the same cost."""
     rows = events.withWatermark("ts", DELAY)
-    near = sql.expr(f"l.key = r.key AND r.ts > l.ts AND r.ts <= l.ts + INTERVAL {WITHIN}")
+    near = sql.expr(f"l.key = r.key AND r.ts > l.ts AND r.ts <= l.ts + INTERVAL {case.within}")
     found = rows.alias("l").join(rows.alias("r"), near)
     found = found.selectExpr("l.key", "l.value AS value", "l.ts AS ts", "r.value AS other", "r.ts AS later")
-    return found.mapInArrow(waiting(pair_seconds), found.schema)
+    return found.mapInArrow(waiting(case.pair_seconds), found.schema) if case.pair_seconds else found
+
+
+def by_time(query: Query) -> Start:
+    """Return a contender with the layout of a join's state that Spark can search by time; it has to be asked for it."""
+
+    def start(events: DataFrame, checkpoint: str) -> Any:
+        settings = events.sparkSession.conf
+        settings.set(STATE_FORMAT, "4")
+        try:
+            return started("append", query)(events, checkpoint)
+        finally:
+            settings.unset(STATE_FORMAT)
+
+    return start
 
 
 def waiting(seconds: float) -> Callable[[Batches], Batches]:
@@ -110,3 +171,14 @@ def waiting(seconds: float) -> Callable[[Batches], Batches]:
             yield batch
 
     return wait
+
+
+def _join(case: Case, sides: Sequence[str] | None = None) -> SelfJoin:
+    return SelfJoin(
+        "ts",
+        case.within,
+        columns=["value", "ts"],
+        where="left_ts < right_ts",
+        sides=sides,
+        pair_seconds=case.pair_seconds,
+    )

@@ -63,15 +63,16 @@ def side_by_side(
     contenders: Mapping[str, Start],
     *,
     skipped: int,
-    target: float | None,
+    targets: Mapping[str, float | None],
 ) -> list[Row]:
-    """Measure two contenders, ours first; return how many times faster ours is, and the seconds of both."""
+    """Measure contenders, ours first; return how many times faster ours is than each other, and the seconds of all."""
     times = batch_seconds(spark, folder, contenders, rounds=1, skipped=skipped, schema=SCHEMA)
-    ours, theirs = times.values()
-    ratio = median(theirs) / median(ours)
-    return [
-        Row(f"{name}: times faster", OURS, ratio, "x", ratio=ratio, target=target),
-        *(Row(name, who, median(seconds), "s", better="lower", samples=seconds) for who, seconds in times.items()),
+    results = []
+    for who in [who for who in times if who != OURS]:
+        ratio = median(times[who]) / median(times[OURS])
+        results.append(Row(f"{name}: times faster than {who}", OURS, ratio, "x", ratio=ratio, target=targets.get(who)))
+    return results + [
+        Row(name, who, median(seconds), "s", better="lower", samples=seconds) for who, seconds in times.items()
     ]
 
 
@@ -86,9 +87,8 @@ def _compared(queries: Mapping[Subject, Query], who: str, rows: int, batches: in
                 for subject, query in queries.items():
                     contenders = {OURS: _ours(subject), who: _theirs(subject, query)}
                     name = f"{subject.name}, {shape}, {rows:,} rows a batch"
-                    results += side_by_side(
-                        spark, folder, name, contenders, skipped=skipped, target=subject.native_target
-                    )
+                    targets = {who: subject.native_target}
+                    results += side_by_side(spark, folder, name, contenders, skipped=skipped, targets=targets)
     finally:
         spark.stop()
     return results

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from unskew.bench.harness import Benchmark, Row, interleave
-from unskew.bench.operator_pairs import pairs
+from unskew.bench.operator_pairs import CASES, QUICK_CASES, pairs
 from unskew.bench.operator_queries import OURS, beside_python, beside_spark
 from unskew.bench.operator_subjects import FIRST_SECOND, SECONDS_PER_BATCH, SHAPES, SUBJECTS, Subject, batch_rows
 from unskew.bench.operator_tpch import query_5
@@ -25,7 +25,7 @@ SLOTS = 4096
 
 
 class OperatorsBenchmark(Benchmark):
-    """Every operator of `SUBJECTS` on uniform and on Zipf 1.2 keys, a self-join whose pairs cost, and TPC-H's query 5.
+    """Every operator of `SUBJECTS` on uniform and on Zipf 1.2 keys, self-joins, and TPC-H's query 5.
 
     Inside: what `combine`, `update` and `expire` take for a batch on one channel that holds the keys already, in time
     of the processor; "all told" adds hashing, grouping and the commit. Whole: the median time of a batch, contenders by
@@ -36,13 +36,13 @@ class OperatorsBenchmark(Benchmark):
     summary: ClassVar[str] = "rows per second inside operators, and whole queries beside Spark's own"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, the inside on fewer rows, and of whole queries the self-join whose pairs cost."""
+        """Measure; quickly, the inside on fewer rows, and of whole queries a self-join whose pairs cost or not."""
         rows, repeats = (100_000, 3) if quick else (500_000, 7)
         results = [row for subject in SUBJECTS for row in inside(subject, rows, repeats)]
         if quick:
-            return results + pairs(rows=20_000, batches=3, pair_seconds=500e-6, shapes=["Zipf 1.2"])
+            return results + pairs(QUICK_CASES)
         results += beside_spark(SUBJECTS, rows // 2) + beside_python(SUBJECTS, rows // 5)
-        return results + pairs(rows=50_000, batches=8, pair_seconds=100e-6) + query_5(scale=1.0)
+        return results + pairs(CASES) + query_5(scale=1.0)
 
 
 def inside(subject: Subject, rows: int, repeats: int) -> list[Row]:
