@@ -45,9 +45,9 @@ def test_spark_looks_where_the_key_is(spark):
     table = RouteTable.of(routes)
     rows = spark.range(500).select(sql.concat(sql.lit("kéy"), sql.col("id").cast("string")).cast("binary").alias("key"))
     place = place_of(sql.col("key"), table)
-    found = rows.select("key", *(sql.get(constant(table, name), place).alias(name) for name in ("keys", "sets")))
-    seen = {bytes(row.key): int(row.sets) for row in found.collect() if row["keys"] == row.key}
-    assert seen == {key: route.set_id for key, route in routes.items()}
-    assert len(json.loads(table.text)["keys"]) == table.places == len(table.keys)
+    found = rows.select("key", *(sql.get(constant(table, name), place).alias(name) for name in ("keys", "partitions")))
+    seen = {bytes(row.key): row.partitions for row in found.collect() if row["keys"] == row.key}
+    assert seen == {key: route.partition for key, route in routes.items()}
+    assert len(json.loads(table.columns["keys"])) == len(table.keys)
     hashes = xxhash64([pa.array(list(routes), pa.binary())])
     assert len(set(hashes.tolist())) == len(routes)

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -82,33 +83,34 @@ def _displace(unsigned: Sequence[int], buckets: int, size: int) -> Displaced | N
 
 @dataclass(frozen=True)
 class RouteTable:
-    """Routes as a query's constant: JSON, with columns by place.
+    """Routes as constants of a query: columns by place, each as JSON.
 
     Examples
     --------
     >>> table = RouteTable.of({b"ada": Route(3, 17)})
-    >>> table.places, len(json.loads(table.text)["partitions"])
-    (4, 4)
+    >>> len(table.keys), table.columns["shifts"]
+    (4, '[0]')
     """
 
-    buckets: int
-    places: int
-    text: str
     keys: tuple[bytes | None, ...]
+    buckets: int
+    columns: Mapping[str, str]
 
-    SCHEMA = "shifts array<int>, keys array<binary>, partitions array<int>, sets array<binary>"
+    TYPES: ClassVar[Mapping[str, str]] = {
+        "shifts": "array<int>",
+        "keys": "array<binary>",
+        "partitions": "array<int>",
+    }
 
     @classmethod
     def of(cls, routes: Mapping[bytes, Route]) -> RouteTable:
         """Lay routes out."""
         names = list(routes)
         laid = displace(xxhash64([pa.array(names, pa.binary())]))
-        keys = [None if at < 0 else names[at] for at in laid.places]
-        chosen = [None if key is None else routes[key] for key in keys]
+        keys = tuple(None if at < 0 else names[at] for at in laid.places)
         columns = {
             "shifts": laid.shifts,
             "keys": [None if key is None else base64.b64encode(key).decode() for key in keys],
-            "partitions": [None if route is None else route.partition for route in chosen],
-            "sets": [None if route is None else base64.b64encode(b"%d" % route.set_id).decode() for route in chosen],
+            "partitions": [None if key is None else routes[key].partition for key in keys],
         }
-        return cls(len(laid.shifts), len(laid.places), json.dumps(columns), tuple(keys))
+        return cls(keys, len(laid.shifts), {name: json.dumps(column) for name, column in columns.items()})

@@ -55,7 +55,7 @@ class Mark:
     flag
         `DATA`, or a marker without a value: `OPEN` before the first message of a set, `CLOSE` after its last.
     set_id
-        The set; on markers, and on messages of keys that have a route of their own.
+        The set; on markers. Messages belong to the set of their key that was opened last in their partition.
     sequence
         Grows from message to message in a partition, for each lane.
     lane

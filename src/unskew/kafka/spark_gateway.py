@@ -5,39 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import BinaryType, StringType
+from pyspark.sql.types import BinaryType
 
 from unskew.errors import ArgumentError, ColumnError, SessionError
 from unskew.kafka.control import SETTINGS
-from unskew.kafka.decision import FIRST_IN_BLOCK, GatewayDecision, block_at
+from unskew.kafka.decision import GatewayDecision, block_at
 from unskew.kafka.lookup import RouteTable
-from unskew.kafka.messages import LANE_SIGN, SEQUENCE, SET_ID
 from unskew.kafka.planning import Decider, Window
-from unskew.kafka.spark_kafka import Admin, client_settings, constant, ensure_connector, murmur2, place_of, write_rows
+from unskew.kafka.spark_kafka import Admin, TopicWriter, client_settings, ensure_connector
+from unskew.kafka.spark_rows import SEEN, RowQuery, Stamp
 from unskew.planners import Planner, planner
 from unskew.planners.report import Report
 from unskew.spark.control_log import ControlLog
 from unskew.spark.plans import has_shuffle
-
-Stamp = Literal["moved", "all"]
-
-HEADERS_TYPE = "array<struct<key:string,value:binary>>"
-KEYS_LISTED = 1000
-"""Keys whose messages are counted one by one in a batch, beside those that have routes: the heaviest."""
 
 ROWS_COUNTED_ALL, SAMPLED_ONE_IN = 100_000, 8
 """In larger batches than that, one row in eight is counted for keys without a route."""
 
 WAIT_SECONDS = 600.0
 
-_KEYS_TRACKED = 10_000
-_ROW_MASK = (1 << 33) - 1  # of monotonically_increasing_id: the row within its task
 # A query that is stopped in the middle of a batch. Spark looks for these words, with a pattern that overflows on more.
 _STOPPED = (
     "java.lang.InterruptedException",
@@ -162,7 +155,8 @@ class Gateway:
         self._has_decided = False
         self._count_every = 1
         self._window = Window()
-        self._table: tuple[tuple[int, int], RouteTable] | None = None
+        self._table: RouteTable | None = None
+        self._query: tuple[tuple[int, int, int], RowQuery] | None = None
 
     def start(
         self, checkpoint: str, *, trigger: Mapping[str, Any] | None = None, name: str | None = None
@@ -197,9 +191,7 @@ class Gateway:
     def write_batch(self, rows: DataFrame, decision: GatewayDecision, block: int | None = None) -> dict[str, Any]:
         """Write rows as a decision says; return what was counted on the way."""
         block = decision.block + 1 if block is None else block
-        stamped = self._stamped(self._routed(rows, decision), decision, block)
-        counted = write_rows(stamped, self.options, self.topic)
-        return dict(counted["seen"])
+        return self._writer.write(self._query_of(decision).of(rows, block))[SEEN]
 
     def _wait(self, spark: SparkSession) -> None:
         admin, end = Admin(spark, self.settings), time.monotonic() + WAIT_SECONDS
@@ -234,7 +226,7 @@ class Gateway:
             # Rows in another order: their numbers would pass for those of others. Better twice than lost.
             decision = replace(decision, block=max(decision.block, block_at(now_ms)))
         seen = self.write_batch(batch, decision)
-        keys = self._table_of(decision).keys if decision.routes else ()
+        keys = self._table.keys if self._table else ()
         routed = {key: count for item, count in _counts(seen["routed"]) if (key := keys[item]) is not None}
         weight = self._count_every
         others = {_key_bytes(item, self._text_key): weight * count for item, count in _counts(seen["others"])}
@@ -276,96 +268,36 @@ class Gateway:
         }
         markers = spark.createDataFrame(pa.table(columns)).coalesce(1)
         nothing = sql.lit(None).cast("binary").alias("value")
-        write_rows(markers.select("key", nothing, "partition", "headers"), self.options, self.topic)
+        self._writer.write(markers.select("key", nothing, "partition", "headers"))
 
-    @property
+    @cached_property
+    def _writer(self) -> TopicWriter:
+        return TopicWriter(self.events.sparkSession, self.options, self.topic)
+
+    @cached_property
     def _text_key(self) -> bool:
         return not isinstance(self.events.schema[self.key].dataType, BinaryType)
 
-    def _routed(self, rows: DataFrame, decision: GatewayDecision) -> DataFrame:
-        """Return key, value, order and partition of each row, and the place of its route if it has one."""
-        key = sql.col(self.key).cast("string") if self._text_key else sql.col(self.key)
-        order = [sql.col(name).alias(f"order_{at}") for at, name in enumerate(self.order_by)]
-        given = [sql.col("headers").cast(HEADERS_TYPE).alias("given")] if "headers" in rows.columns else []
-        chosen = rows.select(
-            key.cast("binary").alias("key"),
-            self._value(rows).alias("value"),
-            *given,
-            *order,
-            sql.monotonically_increasing_id().alias("position"),
-        )
-        index, count = self.share
-        if count > 1:
-            chosen = chosen.where(sql.pmod(sql.xxhash64("key"), sql.lit(count)) == index)
-        many = sql.lit(self.partitions)
-        home = sql.pmod(murmur2(rows.sparkSession, sql.col("key")).bitwiseAND(0x7FFFFFFF), many)
-        home = sql.when(sql.col("key").isNull(), sql.pmod("position", many)).otherwise(home).cast("int")
-        if decision.routes:
-            table = self._table_of(decision)
-            place = place_of(sql.col("key"), table)
-            chosen = chosen.withColumn("place", place)
-            known = sql.get(constant(table, "keys"), sql.col("place")) == sql.col("key")
-            chosen = chosen.withColumn("route", sql.when(known, sql.col("place")))
-            there = sql.get(constant(table, "partitions"), sql.col("route"))
-            home = sql.when(sql.col("route").isNull(), home).otherwise(there)
-        else:
-            chosen = chosen.withColumn("route", sql.lit(None).cast("int"))
-        routed = chosen.withColumn("partition", home)
-        if self.keyed_source:
-            return routed
-        by = [f"order_{at}" for at in range(len(self.order_by))] + ["position"]
-        return routed.repartitionById(self.partitions, sql.col("partition")).sortWithinPartitions(*by)
-
-    def _stamped(self, routed: DataFrame, decision: GatewayDecision, block: int) -> DataFrame:
-        counted = sql.col("route").isNull()
-        if self._count_every > 1:  # of the position's hash, so that a source with a rhythm does not deceive us
-            counted &= sql.pmod(sql.xxhash64("position"), sql.lit(self._count_every)) == 0
-        name = sql.col("key").cast("string") if self._text_key else sql.decode("key", "ISO-8859-1")
-        # Columns of their own. The row: inside a condition it would count only the rows that meet it. What is counted:
-        # Spark compiles columns, and interprets what it observes.
-        row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK))
-        routed = routed.withColumns({"row": row, "other": sql.when(counted, name)})
-        # The block as text: a number would be compiled into the query, and every batch compiled anew.
-        padded = sql.concat(
-            sql.lit(str(block)), (sql.col("row") + sql.lit(FIRST_IN_BLOCK)).cast("string"), *self._lane()
-        )
-        number = _header(SEQUENCE, padded.cast("binary"))
-        rest = sql.array(number) if self.stamp == "all" else sql.lit(None).cast(HEADERS_TYPE)
-        headers = rest
-        if decision.routes:
-            own = sql.get(constant(self._table_of(decision), "sets"), sql.col("route"))
-            headers = sql.when(sql.col("route").isNull(), rest).otherwise(sql.array(_header(SET_ID, own), number))
-        if "given" in routed.columns:
-            nothing = sql.array().cast(HEADERS_TYPE)
-            both = sql.concat("given", sql.coalesce(headers, nothing))
-            headers = sql.when(sql.col("given").isNull(), headers).otherwise(both)
-        tracked = 2 * len(decision.routes) + 64  # never full, so that the counts are exact
-        return routed.select("key", "value", "partition", headers.alias("headers"), "route", "other").observe(
-            "seen",
-            sql.count(sql.lit(1)).alias("rows"),
-            _top("other", KEYS_LISTED, _KEYS_TRACKED).alias("others"),
-            (_top("route", tracked, tracked) if decision.routes else sql.max(sql.lit(None))).alias("routed"),
-        )
-
-    def _lane(self) -> list[Column]:
-        """Return who numbers the rows, where that is not clear by itself."""
-        if self.keyed_source:
-            return [sql.lit(f"{LANE_SIGN}{self.lane}.") if self.lane else sql.lit(LANE_SIGN), sql.spark_partition_id()]
-        return [sql.lit(f"{LANE_SIGN}{self.lane}")] if self.lane else []
-
-    def _table_of(self, decision: GatewayDecision) -> RouteTable:
-        if self._table is None or self._table[0] != (decision.generation, decision.epoch):
-            self._table = (decision.generation, decision.epoch), RouteTable.of(decision.routes)
-        return self._table[1]
-
-    def _value(self, rows: DataFrame) -> Column:
-        name = self.value or ("value" if "value" in rows.columns else None)
-        if name is None:
-            return sql.to_json(sql.struct(*[each for each in rows.columns if each != "headers"])).cast("binary")
-        kind = rows.schema[name].dataType
-        if isinstance(kind, BinaryType | StringType):
-            return sql.col(name).cast("binary")
-        return sql.col(name).cast("string").cast("binary")
+    def _query_of(self, decision: GatewayDecision) -> RowQuery:
+        """Return the query for a decision: the last one unless routes, or the share that is counted, have changed."""
+        known = (decision.generation, decision.epoch, self._count_every)
+        if self._query is None or self._query[0] != known:
+            self._table = RouteTable.of(decision.routes) if decision.routes else None
+            query = RowQuery(
+                self.events,
+                key=self.key,
+                value=self.value,
+                order_by=self.order_by,
+                partitions=self.partitions,
+                stamp=self.stamp,
+                keyed_source=self.keyed_source,
+                share=self.share,
+                lane=self.lane,
+                table=self._table,
+                count_every=self._count_every,
+            )
+            self._query = known, query
+        return self._query[1]
 
 
 def gateway(events: DataFrame, *, key: str, topic: str, options: Mapping[str, str], **parameters: Any) -> Gateway:
@@ -387,11 +319,3 @@ def _key_bytes(item: str, text: bool) -> bytes:
 
 def _counts(top: list[Any] | None) -> list[tuple[Any, int]]:
     return [(each["item"], int(each["count"])) for each in top or [] if each["item"] is not None]
-
-
-def _header(name: str, value: Column) -> Column:
-    return sql.struct(sql.lit(name).alias("key"), value.alias("value"))
-
-
-def _top(column: str, listed: int, tracked: int) -> Column:
-    return sql.call_function("approx_top_k", sql.col(column), sql.lit(listed), sql.lit(tracked))

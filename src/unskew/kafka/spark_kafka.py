@@ -54,39 +54,55 @@ def murmur2(spark: SparkSession, key: Column) -> Column:
 
 def constant(table: RouteTable, column: str) -> Column:
     """Return a column of a table of routes, as one constant of the query; Spark reads it once, when it plans."""
-    return sql.from_json(sql.lit(table.text), table.SCHEMA).getField(column)
+    return sql.from_json(sql.lit(table.columns[column]), table.TYPES[column])
 
 
 def place_of(key: Column, table: RouteTable) -> Column:
     """Return the only place in a table of routes where a binary key may be."""
     hashed = sql.xxhash64(key)
     shift = sql.get(constant(table, "shifts"), hashed.bitwiseAND(table.buckets - 1).cast("int"))
-    return sql.call_function("shiftrightunsigned", hashed, shift).bitwiseAND(table.places - 1).cast("int")
+    return sql.call_function("shiftrightunsigned", hashed, shift).bitwiseAND(len(table.keys) - 1).cast("int")
 
 
-def write_rows(rows: DataFrame, options: Mapping[str, str], topic: str) -> dict[str, Any]:
-    """Write rows as ``rows.write.format("kafka").save()`` does, and return what ``rows.observe`` counted on the way.
+class TopicWriter:
+    """Writes rows as ``rows.write.format("kafka").save()`` does, and returns what ``rows.observe`` counted on the way.
 
     Spark's own call runs a copy of the query and keeps what was observed to itself.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    options
+        Spark's options for Kafka.
+    topic
+        Where to write.
     """
-    spark = rows.sparkSession
-    jvm: Any = spark._jvm
-    provider = _object(spark, "org.apache.spark.sql.kafka010.KafkaSourceProvider")
-    writer = _object(spark, "org.apache.spark.sql.kafka010.KafkaWriter")
-    java_options = jvm.java.util.HashMap()
-    for name, value in options.items():
-        java_options.put(name, value)
-    insensitive = _object(spark, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap")
-    scala_options = insensitive.apply(jvm.PythonUtils.toScalaMap(java_options))
-    execution = rows._jdf.queryExecution()
-    writer.write(execution, provider.kafkaParamsForProducer(scala_options), jvm.scala.Some(topic))
-    found: dict[str, Any] = {}
-    observed = jvm.scala.jdk.javaapi.CollectionConverters.asJava(execution.observedMetrics())
-    loads: Any = CPickleSerializer().loads
-    for name in observed:
-        row: Row = loads(jvm.org.apache.spark.sql.api.python.PythonSQLUtils.toPyRow(observed[name]))
-        found[name] = row.asDict()
-    return found
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, str], topic: str) -> None:
+        jvm: Any = spark._jvm
+        java_options = jvm.java.util.HashMap()
+        for name, value in options.items():
+            java_options.put(name, value)
+        insensitive = _object(spark, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap")
+        provider = _object(spark, "org.apache.spark.sql.kafka010.KafkaSourceProvider")
+        scala_options = insensitive.apply(jvm.PythonUtils.toScalaMap(java_options))
+        self._settings, self._topic = provider.kafkaParamsForProducer(scala_options), jvm.scala.Some(topic)
+        self._writer = _object(spark, "org.apache.spark.sql.kafka010.KafkaWriter")
+        self._as_java = jvm.scala.jdk.javaapi.CollectionConverters.asJava
+        self._to_python = jvm.org.apache.spark.sql.api.python.PythonSQLUtils.toPyRow
+
+    def write(self, rows: DataFrame) -> dict[str, dict[str, Any]]:
+        """Write; return for each name under which something was observed what it was."""
+        execution = rows._jdf.queryExecution()
+        self._writer.write(execution, self._settings, self._topic)
+        observed = self._as_java(execution.observedMetrics())
+        loads: Any = CPickleSerializer().loads
+        found: dict[str, dict[str, Any]] = {}
+        for name in observed:
+            row: Row = loads(self._to_python(observed[name]))
+            found[name] = row.asDict()
+        return found
 
 
 @dataclass(frozen=True)
