@@ -31,6 +31,12 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+# Spark's default starts six processes (readlink, chmod) for every file of a checkpoint on a local disk.
+LOCAL_CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager"
+}
+
 # For `config` in runs of a minute or two: compiling less thoroughly halves the work of a start.
 SHORT_RUN = {
     f"spark.{side}.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" for side in ("driver", "executor")
@@ -47,8 +53,8 @@ NOISE = (  # no option turns it off
 def session(master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
     """Return a local session with the right defaults.
 
-    RocksDB is the state store, with changelog checkpointing and checkpoint format 2; driver and workers run the
-    interpreter that runs this; the time zone is UTC; the web interface is off; all sockets stay on this machine;
+    RocksDB is the state store, with changelog checkpointing and checkpoint format 2; checkpoints on a local disk are
+    written without a process for each file; driver and workers run the interpreter that runs this; the time zone is UTC; the web interface is off; all sockets stay on this machine;
     nothing but errors is printed, from the start on. What the environment says of another Spark (``SPARK_HOME``,
     ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored: whoever wants that builds a session and has `check_session`
     look at it.
@@ -106,7 +112,7 @@ def _configuration(master: str, wanted: Mapping[str, str]) -> SparkConf:
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning:pyspark.worker",  # PySpark's own use of pandas
     }
     if master.startswith("local"):
-        settings |= {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+        settings |= {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK, **LOCAL_CHECKPOINTS}
     settings |= wanted
     for side in ("driver", "executor"):
         name = f"spark.{side}.extraJavaOptions"
