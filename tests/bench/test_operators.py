@@ -52,7 +52,7 @@ def test_quickly_the_inside_is_measured_and_one_join(monkeypatch: pytest.MonkeyP
     assert benchmarks["operators"]().run(quick=True) == [("pairs", 1_500, 1_500)]
     assert benchmarks["operators"]().run(quick=False) == [
         ("beside_spark", len(SUBJECTS), 250_000),
-        ("beside_python", len(SUBJECTS), 100_000),
+        ("beside_python", len(SUBJECTS), 200_000),
         ("pairs", 50_000, 5_000, 1_500, 1_500),
         ("query 5", 1.0),
     ]

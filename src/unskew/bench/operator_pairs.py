@@ -89,7 +89,7 @@ def pairs(cases: Sequence[Case]) -> list[Row]:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             for number, case in enumerate(cases):
                 folder = Path(home) / str(number)
-                write_batches(folder, case.batches, case.rows, SHAPES[case.shape])
+                write_batches(folder, [case.rows] * case.batches, SHAPES[case.shape])
                 every = contenders(case)
                 chosen = {who: every[who] for who in (OURS, *case.contenders)}
                 results += side_by_side(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,22 +25,26 @@ Query = Callable[[DataFrame], Any]
 """Makes of a stream what is written: a stage of ours, or rows of Spark's."""
 
 
-def beside_spark(subjects: list[Subject], rows: int, batches: int = 7) -> list[Row]:
-    """Compare whole queries with Spark's own aggregations and joins."""
+def beside_spark(subjects: list[Subject], rows: int, batches: int = 6) -> list[Row]:
+    """Compare whole queries with Spark's own aggregations."""
     queries = {subject: subject.native for subject in subjects if subject.native is not None}
-    return _compared(queries, NATIVE, rows, batches, skipped=3)
+    return _compared(queries, NATIVE, [rows] * batches, skipped=batches // 2)
 
 
-def beside_python(subjects: list[Subject], rows: int, batches: int = 4) -> list[Row]:
-    """Compare whole queries with a Python function that Spark calls for every key, where it has no other way."""
+def beside_python(subjects: list[Subject], rows: int, batches: int = 1) -> list[Row]:
+    """Compare whole queries with a Python function that Spark calls for every key, where it has no other way.
+
+    That takes about a millisecond for a key: of large batches, which show what keys cost and not what batches cost,
+    there can be few. A small one before them starts everything up.
+    """
     queries = {subject: subject.per_key for subject in subjects if subject.per_key is not None}
-    return _compared(queries, PYTHON, rows, batches, skipped=1)
+    return _compared(queries, PYTHON, [rows // 50] + [rows] * batches, skipped=1)
 
 
-def write_batches(folder: Path, batches: int, rows: int, exponent: float) -> None:
-    """Write a file for each batch."""
+def write_batches(folder: Path, sizes: Sequence[int], exponent: float) -> None:
+    """Write a file for each batch, of so many rows."""
     folder.mkdir(parents=True)
-    for batch in range(batches):
+    for batch, rows in enumerate(sizes):
         path = folder / f"{batch:05d}.parquet"
         pyarrow.parquet.write_table(batch_rows(batch, rows, exponent), path)
         os.utime(path, (FIRST_SECOND + batch, FIRST_SECOND + batch))
@@ -76,17 +80,17 @@ def side_by_side(
     ]
 
 
-def _compared(queries: Mapping[Subject, Query], who: str, rows: int, batches: int, skipped: int) -> list[Row]:
+def _compared(queries: Mapping[Subject, Query], who: str, sizes: Sequence[int], skipped: int) -> list[Row]:
     results = []
     spark = session(master="local[2,4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
     try:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             for shape, exponent in SHAPES.items():
                 folder = Path(home) / shape
-                write_batches(folder, batches, rows, exponent)
+                write_batches(folder, sizes, exponent)
                 for subject, query in queries.items():
                     contenders = {OURS: _ours(subject), who: _theirs(subject, query)}
-                    name = f"{subject.name}, {shape}, {rows:,} rows a batch"
+                    name = f"{subject.name}, {shape}, {sizes[-1]:,} rows a batch"
                     targets = {who: subject.native_target}
                     results += side_by_side(spark, folder, name, contenders, skipped=skipped, targets=targets)
     finally:

@@ -41,7 +41,7 @@ class OperatorsBenchmark(Benchmark):
         results = [row for subject in SUBJECTS for row in inside(subject, rows, repeats)]
         if quick:
             return results + pairs(QUICK_CASES)
-        results += beside_spark(SUBJECTS, rows // 2) + beside_python(SUBJECTS, rows // 5)
+        results += beside_spark(SUBJECTS, rows // 2) + beside_python(SUBJECTS, 2 * rows // 5)
         return results + pairs(CASES) + query_5(scale=1.0)
 
 
