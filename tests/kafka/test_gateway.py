@@ -153,15 +153,20 @@ def test_two_gateways_share_the_keys(broker, new_topic, events, tmp_path, binary
 
 
 @pytest.mark.slow
-def test_a_keyed_source_needs_no_shuffle(broker, new_topic, events, tmp_path):
+@pytest.mark.parametrize("stamp", ["none", "moved", "all"])
+def test_a_keyed_source_needs_no_shuffle(broker, new_topic, events, tmp_path, stamp):
     from unskew.kafka import gateway
 
     topic = new_topic(PARTITIONS)
-    options = {"value": "number", "planner": Turn(), "interval_seconds": 0, "stamp": "all", "keyed_source": True}
+    options = {"value": "number", "planner": Turn(), "interval_seconds": 0, "stamp": stamp, "keyed_source": True}
     one = gateway(events, key="user", topic=topic, options=settings(broker), **options)
     one.start(str(tmp_path / "checkpoint"), trigger={"availableNow": True}).awaitTermination(120)
     seen, _ = read(broker, topic, 160)
     assert values(seen) == EXPECTED
+    assert one.moves > 0
+    records = [record for found in seen.values() for record in found]
+    numbered = sum(record.sequence is not None for record in records)
+    assert {"none": numbered == 0, "moved": 0 < numbered < 160, "all": numbered == 160}[stamp]
 
 
 @pytest.mark.slow

@@ -20,16 +20,17 @@ KEYS = 100_000
 EXPONENT = 1.1
 VALUE_BYTES = 100
 TARGET = 0.9
-PLAIN = "Kafka's partitioner"
+PLAIN, GATEWAY = "Kafka's partitioner", "gateway, keyed source"
 
 
 class KafkaBenchmark(Benchmark):
     """Write the same stream with Kafka's own partitioner and through the gateway; then measure how long messages wait.
 
     Both writers are streaming queries from the same source, with batches of the same size, one after the other. Keys
-    follow Zipf's law at exponent 1.1; the gateway plans, keeps its log, writes markers and numbers its rows. From a
-    keyed source it needs no shuffle. The others show what more costs: numbers on all rows, and a shuffle by partition
-    for sources that scatter a key. Broker and Spark share this machine's cores.
+    follow Zipf's law at exponent 1.1; the gateway plans, keeps its log, writes markers and numbers the rows of keys
+    that have moved. From a keyed source it needs no shuffle. The others show what less and more costs: no row numbered,
+    all rows numbered, and a shuffle by partition for sources that scatter a key. Broker and Spark share this machine's
+    cores.
 
     The delays are those of `unskew.bench.kafka_delays`, at 50 and 20 microseconds a message.
     """
@@ -50,7 +51,7 @@ def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
     from unskew.kafka.jars import connector_jars  # noqa: PLC0415
     from unskew.spark import session  # noqa: PLC0415
 
-    rows, rounds, batches = (200_000, 3, 3) if quick else (1_000_000, 4, 4)
+    rows, rounds, batches = (200_000, 1, 3) if quick else (1_000_000, 2, 2)
     spark = session(config={"spark.jars": ",".join(str(jar) for jar in connector_jars())})
     spark.sparkContext.setLogLevel("OFF")  # a query that is stopped in the middle of a batch complains at length
     events = zipf_stream(spark, rows)
@@ -64,7 +65,7 @@ def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
     spark.sparkContext.setLogLevel("ERROR")
     figures = {name: [rows / each / 1e3 for each in taken] for name, taken in seconds.items()}
     medians = {name: statistics.median(taken) for name, taken in figures.items()}
-    target = {"gateway, keyed source": TARGET * medians[PLAIN]}
+    target = {GATEWAY: TARGET * medians[PLAIN]}
     case = f"write to {PARTITIONS} partitions, {rows:,} rows a batch"
     return [
         Row(case, name, speed, "K rows/s", speed / medians[PLAIN], target.get(name), samples=figures[name])
@@ -83,7 +84,7 @@ def delays(bootstrap: str, quick: bool) -> list[Row]:
         ("end_to_end", "p99 delay by the clock"),
     )
     admin, rows = AdminClient({"bootstrap.servers": bootstrap}), list[Row]()
-    seconds, interval = (15.0, 3.0) if quick else (60.0, 10.0)
+    seconds, interval = (8.0, 2.0) if quick else (24.0, 4.0)
     for microseconds in (50, 20):
         load = Load(microseconds * 1e-6, partitions=PARTITIONS, seconds=seconds, interval_seconds=interval)
         found = {}
@@ -138,8 +139,9 @@ def _contenders(
     options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
     Admin(spark, {"bootstrap.servers": bootstrap}).create("plain", PARTITIONS)
     variants: dict[str, dict[str, Any]] = {
-        "gateway, keyed source": {"keyed_source": True},
-        "gateway, keyed source, all rows numbered": {"keyed_source": True, "stamp": "all"},
+        GATEWAY: {"keyed_source": True},
+        f"{GATEWAY}, no row numbered": {"keyed_source": True, "stamp": "none"},
+        f"{GATEWAY}, all rows numbered": {"keyed_source": True, "stamp": "all"},
         "gateway, any source": {},
     }
     plain = events.writeStream.format("kafka").options(**options, topic="plain", checkpointLocation=f"{home}/plain")

@@ -100,7 +100,9 @@ def gateway(
     planner: Annotated[str, typer.Option(help="Who moves keys; see unskew planners.")] = "smalops",
     interval: Annotated[float, typer.Option(help="Seconds between two plans.")] = 10.0,
     partitions: Annotated[int | None, typer.Option(help="Create the topic with so many if it is not there.")] = None,
-    stamp: Annotated[str, typer.Option(help="Which rows are numbered: moved (of keys with routes) or all.")] = "moved",
+    stamp: Annotated[
+        str, typer.Option(help="Rows that are numbered: moved (of keys with routes), all, none.")
+    ] = "moved",
     keyed_source: Annotated[
         bool, typer.Option("--keyed-source", help="All rows of a key come from one partition of the source.")
     ] = False,

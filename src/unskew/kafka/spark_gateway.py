@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -77,7 +77,9 @@ class Gateway:
     partitions
         Create the topic with so many partitions if it does not exist.
     stamp
-        Which rows carry a sequence number, by which duplicates are known: those of keys that have moved, or all.
+        Which rows carry a sequence number, by which duplicates are known: those of keys that have moved, all, or none.
+        Markers always do. The first time that messages come, their order does not depend on it; a batch that is
+        written again after a crash does, as with any other writer: without numbers its messages come twice.
     keyed_source
         A promise that within a batch all rows of a key come from one partition of the source, as from a Kafka topic
         that was written with the same key. Then no shuffle is needed.
@@ -128,8 +130,8 @@ class Gateway:
     ) -> None:
         self.settings = client_settings(options)
         self.options = {**_SAFE_OPTIONS, **options}
-        if stamp not in {"moved", "all"}:
-            raise ArgumentError("stamp is moved or all", got=stamp)
+        if stamp not in get_args(Stamp):
+            raise ArgumentError("stamp is none, moved or all", got=stamp)
         if not 0 <= share[0] < share[1]:
             raise ArgumentError("the share (i, n) of a gateway has 0 <= i < n", got=share)
         if not interval_seconds >= 0:

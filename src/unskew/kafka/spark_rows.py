@@ -14,7 +14,7 @@ from unskew.kafka.lookup import RouteTable
 from unskew.kafka.messages import LANE_SIGN, SEQUENCE
 from unskew.kafka.spark_kafka import constant, murmur2, place_of
 
-Stamp = Literal["moved", "all"]
+Stamp = Literal["none", "moved", "all"]
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 SEEN = "seen"
@@ -138,7 +138,7 @@ class RowQuery:
         headers = sql.lit(None).cast(HEADERS_TYPE)
         if stamp == "all":
             headers = stamped
-        elif table is not None:
+        elif stamp == "moved" and table is not None:
             headers = sql.when(sql.col("route").isNotNull(), stamped)
         if not self._has_headers:
             return headers
@@ -157,10 +157,9 @@ def _route(table: RouteTable | None, key: Column) -> Column:
 def _value(schema: StructType, chosen: str | None) -> Column:
     name = chosen or ("value" if "value" in schema.names else None)
     if name is None:
-        return sql.to_json(sql.struct(*[each for each in schema.names if each != "headers"])).cast("binary")
-    if isinstance(schema[name].dataType, BinaryType | StringType):
-        return sql.col(name).cast("binary")
-    return sql.col(name).cast("string").cast("binary")
+        return sql.to_json(sql.struct(*[each for each in schema.names if each != "headers"]))
+    kept = isinstance(schema[name].dataType, BinaryType | StringType)  # text is text's bytes, which the writer takes
+    return sql.col(name) if kept else sql.col(name).cast("string")
 
 
 def _lane(keyed_source: bool, lane: str) -> list[Column]:
