@@ -218,7 +218,7 @@ def test_a_whole_run_goes_on_where_it_stopped_and_says_what_it_left_out(tmp_path
 def test_a_small_race_counts_who_had_what(spark, tmp_path):
     stream = replace(shifting(1.4, epochs=1, hold=4), warm_up=1, rows=5_000)
     contenders = (ROUND_ROBIN, SPARKS_HASH, mixed(0.02), SPLIT, PKG, SALTING)
-    setup = Setup(channels=3, work_seconds=0.01, lanes=2)
+    setup = Setup(channels=3, work_seconds=0.01)
     results = race(spark, stream, contenders, setup, Runs(tmp_path))
     assert {len(result.seconds) for result in results.values()} == {4}
     hashed = results[HASH].overload

@@ -66,7 +66,8 @@ def test_labels_put_channel_i_into_partition_i_of_a_real_shuffle(spark) -> None:
 
 
 def test_aggregates_equal_sparks_in_every_batch_while_keys_move(spark, tmp_path: Path) -> None:
-    """Composite keys with nulls, a key with 60 % of the rows, an empty batch, and a batch with one key only."""
+    """Composite keys with nulls, a key with 60 % of the rows, an empty batch, a batch with one key only, and a checkpoint
+    whose name is no plain word."""
     rng = np.random.default_rng(0)
 
     def rows(n: int) -> pa.Table:
@@ -95,8 +96,9 @@ def test_aggregates_equal_sparks_in_every_batch_while_keys_move(spark, tmp_path:
             mean="avg(price)",
         ),
         ours,
-        tmp_path / "ours",
+        tmp_path / "100% ours",
     )
+    assert (tmp_path / "100% ours" / "unskew").is_dir()
     from pyspark.sql import functions as F
 
     grouped = events.groupBy("user", "day").agg(

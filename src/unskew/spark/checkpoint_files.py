@@ -25,7 +25,7 @@ class CheckpointFiles:
         self._conf = inner.sessionState().newHadoopConf()
         path = jvm.org.apache.hadoop.fs.Path(root)
         self._filesystem = path.getFileSystem(self._conf)
-        self.root = str(self._filesystem.makeQualified(path).toUri().toString()).rstrip("/")
+        self.root = str(self._filesystem.makeQualified(path).toString()).rstrip("/")
 
     def exists(self, name: str = "") -> bool:
         """Tell whether a file or folder is there."""

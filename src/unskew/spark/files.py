@@ -25,11 +25,17 @@ def read_entry(uri: str) -> bytes:
 def located(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     """Return the filesystem of a place, any that Arrow knows (local, S3, Azure, GCS, HDFS), and the path on it.
 
-    Arrow takes credentials from where the tools of each cloud take them, the environment among others.
+    Arrow takes credentials from where the tools of each cloud take them, the environment among others. Local places
+    are written as Hadoop writes them, with a space as a space.
+
+    >>> located("file:/tmp/my checkpoint")[1], located("file:///tmp/100%")[1], located("/tmp/a")[1]
+    ('/tmp/my checkpoint', '/tmp/100%', '/tmp/a')
     """
     scheme, _, rest = uri.partition("://")
     try:
-        if not rest and not uri.startswith("file:"):
+        if uri.startswith("file:"):
+            return pyarrow.fs.LocalFileSystem(), rest or uri.removeprefix("file:")
+        if not rest:
             return pyarrow.fs.LocalFileSystem(), uri
         if scheme not in S3_SCHEMES:
             return pyarrow.fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]

@@ -185,7 +185,7 @@ class BalancedWriter:
         session: Any = spark._jsparkSession
         path = jvm.org.apache.hadoop.fs.Path(given or tempfile.mkdtemp(prefix="unskew-"))
         filesystem = path.getFileSystem(session.sessionState().newHadoopConf())
-        return str(filesystem.makeQualified(path).toUri().toString())
+        return str(filesystem.makeQualified(path).toString())
 
     def _sink_options(self) -> dict[str, str]:
         return {key: value for key, value in self._options.items() if key != "checkpointLocation"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ class Measured:
     Parameters
     ----------
     seconds
-        What each batch took, from Spark's planning to its commit.
+        What each batch took, from the commit of the one before to the end of its sink.
     overload
         What the fullest channel had over the mean, max/mean - 1.
     channels
@@ -41,13 +41,13 @@ class Measured:
     planning_seconds: list[float]
 
     @classmethod
-    def of(cls, query: Any, skipped: int) -> Measured:
-        """Read a query that has ended, without its first batches."""
+    def of(cls, query: Any, seconds: Mapping[int, float], skipped: int) -> Measured:
+        """Read a query that has ended, without its first batches, given what each batch took."""
         progress = [each for each in query.recentProgress if each.numInputRows][skipped:]
         known = {each.batch_id: each for each in query.figures}
         figures = [known[each.batchId] for each in progress]
         return cls(
-            seconds=[each.durationMs["triggerExecution"] / 1e3 for each in progress],
+            seconds=[seconds[each.batchId] for each in progress],
             overload=[each.imbalance for each in figures],
             channels=[each.channels for each in figures],
             moved_bytes=[each.moved_bytes for each in figures],

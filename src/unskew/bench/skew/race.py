@@ -1,28 +1,25 @@
-"""Contenders on Spark, several side by side: while channels wait, cores are free for others."""
+"""Contenders on Spark, by turns: while one runs a batch, the others stand still."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-import threading
-import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import unskew
-from unskew.bench.skew.contenders import PKG, ROUND_ROBIN, SPARKS_HASH, Contender
+from unskew.bench.skew.contenders import PKG, SPARKS_HASH, Contender
 from unskew.bench.skew.delayed_count import DelayedCount, Kind
 from unskew.bench.skew.delayed_join import DelayedJoin
+from unskew.bench.skew.lane import Lane, Sink
 from unskew.bench.skew.measures import Measured
 from unskew.bench.skew.streams import CHANNELS, Stream, shifting
 from unskew.bench.streams import discard
@@ -31,6 +28,7 @@ from unskew.spark import session
 from unskew.spark.local_session import SHORT_RUN
 
 ATTEMPTS = 3
+MOST_AT_ONCE = 8
 SALTS = 10
 WITHIN = "20 seconds"
 
@@ -47,8 +45,6 @@ class Setup:
         What a batch takes on perfectly even channels, but for the fixed cost of a batch.
     kind
         Whether channels wait or compute.
-    lanes
-        Contenders that run at the same time.
     master
         Spark's master; by default so many local threads that no task ever waits for one.
     short
@@ -60,7 +56,6 @@ class Setup:
     channels: int = CHANNELS
     work_seconds: float = 3.0
     kind: Kind = "wait"
-    lanes: int = 3
     master: str | None = None
     short: bool = False
     resize_to: int | None = None
@@ -73,7 +68,7 @@ class Setup:
     @property
     def threads(self) -> str:
         """Spark's master, spelled out."""
-        return self.master or f"local[{self.channels * self.lanes + 2},{ATTEMPTS}]"
+        return self.master or f"local[{self.channels + 2},{ATTEMPTS}]"
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
@@ -124,76 +119,45 @@ class Runs:
 def race(
     spark: SparkSession | None, stream: Stream, contenders: Sequence[Contender], setup: Setup, runs: Runs
 ) -> dict[str, Measured]:
-    """Run every contender over the same files; those that have run already are taken from `runs`, without Spark.
-
-    All lanes are busy until the last contender has ended, so that nobody has more of the cores than others had.
-    """
+    """Run every contender over the same files; those that have run already are taken from `runs`, without Spark."""
     known = {each.name: runs.get(stream, each, setup) for each in contenders}
     missing = [each for each in contenders if known[each.name] is None]
     if missing:
         assert spark is not None, "only what has run already needs no session"
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            stream.write(Path(home))
-            track = _Track(spark, Path(home), stream, setup, runs, missing)
-            with ThreadPoolExecutor(setup.lanes) as lanes:
-                list(lanes.map(lambda _: track.run_lane(), range(setup.lanes)))
-            known |= track.results
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home:
+            stream.write(Path(home, "files"))
+            for first in range(0, len(missing), MOST_AT_ONCE):
+                for contender, measured in _by_turns(
+                    spark, Path(home), stream, missing[first : first + MOST_AT_ONCE], setup
+                ):
+                    runs.put(stream, contender, setup, measured)
+                    known[contender.name] = measured
     return {name: measured for name, measured in known.items() if measured is not None}
 
 
-class _Track:
-    """The contenders of a race that wait for a free lane, and what the others have done."""
-
-    def __init__(
-        self, spark: SparkSession, files: Path, stream: Stream, setup: Setup, runs: Runs, contenders: list[Contender]
-    ) -> None:
-        self.spark, self.files, self.stream, self.setup, self.runs = spark, files, stream, setup, runs
-        self.waiting, self.left = deque(contenders), len(contenders)
-        self.results: dict[str, Measured] = {}
-        self.lock = threading.Lock()
-
-    def run_lane(self) -> None:
-        """Run contenders while there are any, then one that nobody measures until all have ended."""
-        while (contender := self._next()) is not None:
-            try:
-                self._measure(contender)
-            finally:
-                with self.lock:
-                    self.left -= 1
-        while self.left:
-            self._keep_busy()
-
-    def _next(self) -> Contender | None:
-        with self.lock:
-            return self.waiting.popleft() if self.waiting else None
-
-    def _measure(self, contender: Contender) -> None:
-        for attempts_left in reversed(range(ATTEMPTS)):
-            try:
-                with self._started(contender) as query:
-                    query.awaitTermination()
-                    measured = Measured.of(query, self.stream.warm_up)
-            except StreamingQueryException:  # on a busy machine Python may be too slow for Spark to wait for it
-                if not attempts_left:
-                    raise
-            else:
-                self.results[contender.name] = measured
-                self.runs.put(self.stream, contender, self.setup, measured)
-                return
-
-    def _keep_busy(self) -> None:
-        with self._started(ROUND_ROBIN) as query:
-            while self.left and query.isActive:
-                time.sleep(0.5)
-            query.stop()
-
-    @contextmanager
-    def _started(self, contender: Contender) -> Iterator[Any]:
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as checkpoint:
-            with self.lock:  # a start changes settings of the session for a moment
-                events = self.stream.read(self.spark, self.files)
-                query = start(events, checkpoint, self.stream, contender, self.setup)
-            yield query
+def _by_turns(
+    spark: SparkSession, home: Path, stream: Stream, contenders: Sequence[Contender], setup: Setup
+) -> list[tuple[Contender, Measured]]:
+    """Let contenders run a batch each in turn, until all have run all."""
+    lanes = [
+        Lane(
+            partial(
+                start, stream.read(spark, home / "files"), str(home / f"checkpoint-{each.name}"), stream, each, setup
+            )
+        )
+        for each in contenders
+    ]
+    try:
+        racing = lanes
+        while racing:
+            racing = [lane for lane in racing if lane.run_batch()]
+        return [
+            (each, Measured.of(lane.finish(), lane.seconds, stream.warm_up))
+            for each, lane in zip(contenders, lanes, strict=True)
+        ]
+    finally:
+        for lane in lanes:
+            lane.stop()
 
 
 def warm_up(spark: SparkSession, setup: Setup) -> None:
@@ -202,8 +166,8 @@ def warm_up(spark: SparkSession, setup: Setup) -> None:
     race(spark, stream, (SPARKS_HASH, PKG), replace(setup, work_seconds=0.0), Runs())
 
 
-def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contender, setup: Setup) -> Any:
-    """Start one contender on all files there are."""
+def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contender, setup: Setup, then: Sink) -> Any:
+    """Start one contender on all files there are; at the end of every batch, `then` is called."""
     key, sink = ["key"], discard
     if contender.salted:
         events = events.withColumn("salt", sql.pmod(sql.col("sequence"), sql.lit(SALTS)))
@@ -216,6 +180,7 @@ def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contend
         sink(rows, batch_id)
         if setup.resize_to is not None and batch_id == stream.warm_up + setup.resize_at and query is not None:
             query.resize(setup.resize_to)
+        then(rows, batch_id)
 
     writer = balanced.apply(_operator(stream, contender, setup)).writeStream
     writer = writer.option("checkpointLocation", checkpoint).foreachBatch(sink_and_resize)
