@@ -19,6 +19,7 @@ from unskew.bench.streams import Start, batch_seconds, discard
 from unskew.spark import session
 
 CHANNELS = 4
+WARM_UPS = 3
 OURS, NATIVE, PYTHON = "unskew", "Spark's own", "Python per key"
 
 Query = Callable[[DataFrame], Any]
@@ -35,10 +36,10 @@ def beside_python(subjects: list[Subject], rows: int, batches: int = 1) -> list[
     """Compare whole queries with a Python function that Spark calls for every key, where it has no other way.
 
     That takes about a millisecond for a key: of large batches, which show what keys cost and not what batches cost,
-    there can be few. A small one before them starts everything up.
+    there can be few. Small ones before them start everything up.
     """
     queries = {subject: subject.per_key for subject in subjects if subject.per_key is not None}
-    return _compared(queries, PYTHON, [rows // 50] + [rows] * batches, skipped=1)
+    return _compared(queries, PYTHON, [rows // 50] * WARM_UPS + [rows] * batches, skipped=WARM_UPS)
 
 
 def write_batches(folder: Path, sizes: Sequence[int], exponent: float) -> None:

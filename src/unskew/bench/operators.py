@@ -37,7 +37,7 @@ class OperatorsBenchmark(Benchmark):
 
     def run(self, quick: bool) -> list[Row]:
         """Measure; quickly, the inside on fewer rows, and of whole queries a self-join whose pairs cost or not."""
-        rows, repeats = (100_000, 3) if quick else (500_000, 7)
+        rows, repeats = (100_000, 3) if quick else (500_000, 5)
         results = [row for subject in SUBJECTS for row in inside(subject, rows, repeats)]
         if quick:
             return results + pairs(QUICK_CASES)
