@@ -66,8 +66,10 @@ def test_labels_put_channel_i_into_partition_i_of_a_real_shuffle(spark) -> None:
 
 
 def test_aggregates_equal_sparks_in_every_batch_while_keys_move(spark, tmp_path: Path) -> None:
-    """Composite keys with nulls, a key with 60 % of the rows, an empty batch, a batch with one key only, and a checkpoint
-    whose name is no plain word."""
+    """Composite keys with nulls, a key with 60 % of the rows, an empty batch, a batch with one key only.
+
+    And the checkpoint's name is no plain word.
+    """
     rng = np.random.default_rng(0)
 
     def rows(n: int) -> pa.Table:

@@ -54,10 +54,10 @@ def session(master: str | None = None, config: Mapping[str, str] | None = None) 
     """Return a local session with the right defaults.
 
     RocksDB is the state store, with changelog checkpointing and checkpoint format 2; checkpoints on a local disk are
-    written without a process for each file; driver and workers run the interpreter that runs this; the time zone is UTC; the web interface is off; all sockets stay on this machine;
-    nothing but errors is printed, from the start on. What the environment says of another Spark (``SPARK_HOME``,
-    ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored: whoever wants that builds a session and has `check_session`
-    look at it.
+    written without a process for each file; driver and workers run the interpreter that runs this; the time zone is
+    UTC; the web interface is off; all sockets stay on this machine; nothing but errors is printed, from the start on.
+    What the environment says of another Spark (``SPARK_HOME``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored:
+    whoever wants that builds a session and has `check_session` look at it.
 
     A session that runs already is returned, after the settings in `config` have been applied to it. The first one
     takes a few seconds, most of them the start of Java.
