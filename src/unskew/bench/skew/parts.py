@@ -55,13 +55,16 @@ def quick_parts() -> list[Part]:
     setup = Setup(work_seconds=2.5, short=True)
     one = replace(shifting(1.0, epochs=1, hold=16), warm_up=3)
     more = replace(shifting(1.4, epochs=1, hold=6), warm_up=3)
-    return [Part(one, (*BOUNDS, mixed(0.02)), setup), Part(more, (*BOUNDS, SPLIT, PKG), setup)]
+    return [
+        Part(one, (*BOUNDS, mixed(0.02)), setup),
+        Part(more, (*BOUNDS, SPLIT, PKG), replace(setup, work_seconds=1.5)),
+    ]
 
 
 def whole_parts() -> Iterator[Part]:
     """Yield everything, most important first."""
     yield Part(
-        shifting(1.0, epochs=2, hold=40),
+        shifting(1.0, epochs=1, hold=40),
         (*BOUNDS, mixed(0.02), mixed(0.01)),
         targets="owner",
     )
