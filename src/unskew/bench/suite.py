@@ -16,16 +16,16 @@ from unskew.bench.store import Record, failure, load
 
 EXPECTED_SECONDS = {
     "routing": 15,
+    "planners": 20,
     "scale": 25,
-    "planners": 40,
-    "batch": 50,
-    "migration": 50,
-    "splitters": 70,
-    "peers": 70,
-    "operators": 85,
-    "state": 90,
-    "kafka": 170,
-    "skew": 290,
+    "migration": 45,
+    "splitters": 60,
+    "peers": 60,
+    "batch": 110,
+    "operators": 110,
+    "state": 110,
+    "kafka": 120,
+    "skew": 470,
 }
 """What a quick run takes on two idle cores, about, in the order in which they run."""
 OTHERS_EXPECTED_SECONDS = 30
