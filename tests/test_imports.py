@@ -43,6 +43,7 @@ ABOVE = {
 USERS_OF_PYSPARK = (
     "unskew.spark",
     "unskew.kafka.spark_gateway",
+    "unskew.kafka.spark_rows",
     "unskew.kafka.spark_reader",
     "unskew.kafka.spark_kafka",
     "unskew.workloads.spark_source",
