@@ -42,7 +42,7 @@ class BatchBenchmark(Benchmark):
 
     def run(self, quick: bool) -> list[Row]:
         """Measure; quickly, on fewer rows and keys."""
-        rows, keys, repeats = (16_000, 1_000, 2) if quick else (40_000, 10_000, 5)
+        rows, keys, repeats = (8_000, 1_000, 2) if quick else (40_000, 10_000, 5)
         wait, compute = 1e-3, 250e-6
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             write_rows(Path(home), rows, keys)

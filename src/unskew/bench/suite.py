@@ -17,15 +17,15 @@ from unskew.bench.store import Record, failure, load
 EXPECTED_SECONDS = {
     "routing": 15,
     "planners": 20,
-    "scale": 25,
-    "migration": 45,
-    "splitters": 60,
-    "peers": 60,
-    "batch": 110,
-    "operators": 110,
-    "state": 110,
-    "kafka": 120,
-    "skew": 470,
+    "scale": 15,
+    "migration": 60,
+    "splitters": 85,
+    "peers": 80,
+    "batch": 80,
+    "operators": 150,
+    "state": 100,
+    "kafka": 130,
+    "skew": 375,
 }
 """What a quick run takes on two idle cores, about, in the order in which they run."""
 OTHERS_EXPECTED_SECONDS = 30
