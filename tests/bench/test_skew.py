@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from unskew.bench import benchmarks
 from unskew.bench.skew.contenders import EVERYBODY, HASH, IDEAL, PKG, ROUND_ROBIN, SALTING, SPARKS_HASH, SPLIT, mixed
 from unskew.bench.skew.delayed_count import DelayedCount, spend
 from unskew.bench.skew.delayed_join import DelayedJoin
+from unskew.bench.skew.lane import Lane
 from unskew.bench.skew.measures import Measured, batches_until_even, event_latencies
 from unskew.bench.skew.parts import quick_parts, whole_parts
 from unskew.bench.skew.race import Runs, Setup, race
@@ -211,6 +214,61 @@ def test_a_whole_run_goes_on_where_it_stopped_and_says_what_it_left_out(tmp_path
     rows = benchmark.run_parts([done, open_part], runs, seconds=0)
     assert {row.name.partition(":")[0] for row in rows} == {"Zipf 1.0", "Zipf 1.0, best of one owner per key"}
     assert "No time was left for Zipf 1.4." in benchmark.notes[-1]
+
+
+class ThreeBatches:
+    """What a lane needs of a query: it ends by itself after three batches, or fails in the second."""
+
+    def __init__(self, name, diary, then, *, fails=False):
+        self.name, self.diary, self.then, self.fails = name, diary, then, fails
+        self.problem = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            for batch in range(3):
+                if self.fails and batch == 1:
+                    raise ValueError("broken")
+                self.diary.append((self.name, batch))
+                self.then(batch)
+        except (ValueError, InterruptedError) as problem:
+            self.problem = problem
+
+    @property
+    def isActive(self):
+        return self.thread.is_alive()
+
+    def awaitTermination(self):
+        self.thread.join(10)
+        if self.problem is not None:
+            raise self.problem
+
+    def stop(self):
+        self.thread.join(10)
+
+
+def test_lanes_run_a_batch_each_in_turn():
+    diary = []
+    lanes = [Lane(partial(ThreeBatches, name, diary)) for name in "ab"]
+    racing = lanes
+    while racing:
+        racing = [lane for lane in racing if lane.run_batch()]
+    assert diary == [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert [list(lane.seconds) for lane in lanes] == [[0, 1, 2]] * 2
+    assert not any(lane.finish().isActive for lane in lanes)
+
+
+def test_a_lane_tells_what_broke_and_stops_in_the_middle():
+    broken, waiting = (Lane(partial(ThreeBatches, "a", [], fails=fails)) for fails in (True, False))
+    assert broken.run_batch()
+    assert not broken.run_batch()
+    with pytest.raises(ValueError, match="broken"):
+        broken.finish()
+    assert waiting.run_batch()
+    waiting.stop()
+    with pytest.raises(InterruptedError):
+        waiting.finish()
 
 
 @pytest.mark.spark

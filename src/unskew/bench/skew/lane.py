@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
-
-Sink = Callable[[DataFrame, int], None]
+Then = Callable[[int], None]
+"""Called with a batch's number at its end."""
 
 
 class Lane:
@@ -25,7 +24,7 @@ class Lane:
         Starts the query, given something to call at the end of every batch.
     """
 
-    def __init__(self, begin: Callable[[Sink], Any]) -> None:
+    def __init__(self, begin: Callable[[Then], Any]) -> None:
         self._begin = begin
         self._query: Any = None
         self._turn = threading.Semaphore(0)
@@ -63,7 +62,7 @@ class Lane:
         if self._query is not None:
             self._query.stop()
 
-    def _stand_still(self, rows: DataFrame, batch_id: int) -> None:
+    def _stand_still(self, batch_id: int) -> None:
         self.seconds[batch_id] = time.perf_counter() - self._began
         self._ended.put(batch_id)
         self._turn.acquire()

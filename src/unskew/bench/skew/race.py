@@ -19,7 +19,7 @@ import unskew
 from unskew.bench.skew.contenders import PKG, SPARKS_HASH, Contender
 from unskew.bench.skew.delayed_count import DelayedCount, Kind
 from unskew.bench.skew.delayed_join import DelayedJoin
-from unskew.bench.skew.lane import Lane, Sink
+from unskew.bench.skew.lane import Lane, Then
 from unskew.bench.skew.measures import Measured
 from unskew.bench.skew.streams import CHANNELS, Stream, shifting
 from unskew.bench.streams import discard
@@ -166,7 +166,7 @@ def warm_up(spark: SparkSession, setup: Setup) -> None:
     race(spark, stream, (SPARKS_HASH, PKG), replace(setup, work_seconds=0.0), Runs())
 
 
-def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contender, setup: Setup, then: Sink) -> Any:
+def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contender, setup: Setup, then: Then) -> Any:
     """Start one contender on all files there are; at the end of every batch, `then` is called."""
     key, sink = ["key"], discard
     if contender.salted:
@@ -180,7 +180,7 @@ def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contend
         sink(rows, batch_id)
         if setup.resize_to is not None and batch_id == stream.warm_up + setup.resize_at and query is not None:
             query.resize(setup.resize_to)
-        then(rows, batch_id)
+        then(batch_id)
 
     writer = balanced.apply(_operator(stream, contender, setup)).writeStream
     writer = writer.option("checkpointLocation", checkpoint).foreachBatch(sink_and_resize)
