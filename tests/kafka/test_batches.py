@@ -68,6 +68,33 @@ def test_waiting_goes_on_from_batch_to_batch():
     assert [alarm.kind for alarm in third.alarms] == ["order_violation"]
 
 
+def test_what_ended_before_the_first_batch_is_not_waited_for():
+    """Partition 0 is read from time 200 on, and its closing marker for k lies before: k goes on, in whichever batch."""
+
+    def opening(key, milliseconds, offset):
+        mark = Mark(OPEN, 11, neighbour=10, partition=0)
+        return [Record(1, offset, key, None, mark.headers(), milliseconds), Record(1, offset + 1, key, b"b")]
+
+    late = Record(0, 7, b"x", b"x", (), 200)
+    waits = order_batch(None, opening(b"k", 199, 0))
+    assert waits.held == 1
+    goes_on = order_batch(waits.state, [late])
+    assert [record.value for record in goes_on.records] == [b"b", b"x"]
+    assert order_batch(goes_on.state, opening(b"m", 199, 2)).held == 0
+    assert order_batch(goes_on.state, opening(b"m", 200, 2)).held == 1
+    assert order_batch(order_batch(None, [late]).state, opening(b"k", 199, 0)).held == 0, "partition 1 comes second"
+
+
+def test_a_key_that_waits_long_is_reported_by_one_batch():
+    opening = Mark(OPEN, 11, neighbour=10, partition=0).headers()
+    done = order_batch(None, [Record(1, 0, b"k", None, opening)], now=100.0)
+    alarms = []
+    for now in (350.0, 401.0, 402.0, 900.0):
+        done = order_batch(done.state, [], now=now)
+        alarms.append([alarm.kind for alarm in done.alarms])
+    assert alarms == [[], ["long_hold"], [], []]
+
+
 def test_other_bytes_are_refused():
     with pytest.raises(FormatError):
         order_batch(b"abc", [])

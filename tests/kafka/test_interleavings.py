@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
 
 from unskew.kafka.decision import GatewayDecision
 from unskew.kafka.holds import Spill
-from unskew.kafka.messages import Mark, Record
-from unskew.kafka.order import Alarm, OrderMachine, Process, SendDone
+from unskew.kafka.messages import CLOSE, Mark, Record
+from unskew.kafka.order import Alarm, Install, OrderMachine, Process, SendDone
 from unskew.kafka.snapshot import Snapshot
 
 
@@ -21,12 +23,12 @@ class Topic:
     def __init__(self, partitions, rng):
         self.partitions = [[] for _ in range(partitions)]
         self.next_offset = [0] * partitions
-        self.rng = rng
+        self.rng, self.clock = rng, itertools.count(1)
 
     def write(self, partition, key, value, mark):
         offset = self.next_offset[partition] + (self.rng.random() < 0.05)
         self.next_offset[partition] = offset + 1
-        self.partitions[partition].append(Record(partition, offset, key, value, mark.headers()))
+        self.partitions[partition].append(Record(partition, offset, key, value, mark.headers(), next(self.clock)))
 
     def read(self, partition, offset):
         records = self.partitions[partition]
@@ -36,17 +38,26 @@ class Topic:
 
 @dataclass
 class Gateway:
-    """Writes batches; any of them may break off in the middle and be written again."""
+    """Writes batches; any of them may break off in the middle and be written again.
+
+    `ended` says how many messages a key had when a set of it ended. Under the stamp "moved" only rows of keys that have
+    a route are numbered, those in `numbered`.
+    """
 
     topic: Topic
     rng: random.Random
     keys: list[bytes]
     decision: GatewayDecision
     sent: dict[bytes, list[bytes]] = field(default_factory=dict)
-    stamp_all: bool = True
+    stamp: str = "all"
+    ended: dict[tuple[bytes, int], int] = field(default_factory=dict)
+    numbered: set[tuple[bytes, bytes]] = field(default_factory=set)
 
     def batch(self):
         d = self.decision
+        for marker in d.markers:
+            if marker.mark.flag == CLOSE:
+                self.ended[marker.key, marker.mark.set_id] = len(self.sent.get(marker.key, []))
         rows = [self.rng.choice(self.keys) for _ in range(self.rng.randint(0, 6))]
         values = []
         for key in rows:
@@ -78,21 +89,26 @@ class Gateway:
             for i, (key, value) in enumerate(part):
                 if written >= until:
                     break
-                route = d.routes.get(key)
-                mark = Mark(set_id=route.set_id if route else None, sequence=d.first_row_sequence + i)
-                self.topic.write(partition, key, value, mark)
+                numbered = self.stamp == "all" or key in d.routes
+                if numbered:
+                    self.numbered.add((key, value))
+                self.topic.write(partition, key, value, Mark(sequence=d.first_row_sequence + i if numbered else None))
                 written += 1
 
 
 class Group:
-    """Consumers that share the partitions; what they send and store outlives them, what they know does not."""
+    """Consumers that share the partitions; what they send and store outlives them, what they know does not.
 
-    def __init__(self, topic, rng, members, spill):
+    The state of a key is the number of the set after which it left.
+    """
+
+    def __init__(self, topic, rng, members, spill, starts=None):
         self.topic, self.rng, self.spill = topic, rng, spill
         n = len(topic.partitions)
+        self.starts, self.beginning = starts or [0] * n, set()
         self.control = [[] for _ in range(n)]
         self.stored = [None] * n
-        self.processed = []
+        self.processed = []  # messages, and (key, set) where the state after a set is installed
         self.alarms = []
         self.crashes = 0
         self.most_held = 0
@@ -111,14 +127,22 @@ class Group:
 
     def take_over(self, member, partition):
         machine, stored = self.machines[member], self.stored[partition]
-        machine.restore(partition, Snapshot() if stored is None else Snapshot.from_bytes(stored))
+        if stored is not None:
+            machine.restore(partition, Snapshot.from_bytes(stored))
+        else:
+            machine.assign(partition, self.starts[partition])
+            if self.starts[partition] > 0:
+                self.beginning.add(partition)
 
     def carry_out(self, actions):
         for action in actions:
             if isinstance(action, Process):
                 self.processed.append((action.record.key, action.record.value))
             elif isinstance(action, SendDone):
-                self.control[action.target].append((action.key, action.set_id))
+                self.control[action.target].append((action.key, action.set_id, b"%d" % action.set_id))
+                self.processed.append((action.key, ("end", action.set_id)))
+            elif isinstance(action, Install):
+                self.processed.append((action.key, ("state", int(action.state))))
             elif isinstance(action, Alarm):
                 self.alarms.append(action)
 
@@ -128,9 +152,7 @@ class Group:
         machine = self.machines[member]
         chance = self.rng.random()
         if chance < 0.45:
-            record = self.topic.read(partition, machine._partitions[partition].position)
-            if record is not None:
-                self.carry_out(machine.on_record(record))
+            self.read(machine, partition)
         elif chance < 0.8:
             self.read_control(machine, partition)
         elif chance < 0.9:
@@ -152,11 +174,27 @@ class Group:
             self.take_over(self.owner[partition], partition)
         self.most_held = max(self.most_held, *(m._spill.used_bytes for m in self.machines))
 
+    def read(self, machine, partition):
+        record = self.topic.read(partition, machine._partitions[partition].position)
+        if record is None:
+            return False
+        if partition in self.beginning:
+            self.beginning.remove(partition)
+            for control in self.control:
+                control.append((None, partition, record.timestamp_ms))
+        self.carry_out(machine.on_record(record))
+        return True
+
     def read_control(self, machine, partition):
         at = machine._partitions[partition].control_offset
-        if at < len(self.control[partition]):
-            key, done = self.control[partition][at]
-            self.carry_out(machine.on_done(partition, key, done, control_offset=at))
+        if at >= len(self.control[partition]):
+            return False
+        key, *said = self.control[partition][at]
+        if key is None:
+            self.carry_out(machine.on_begin(partition, *said, control_offset=at))
+        else:
+            self.carry_out(machine.on_done(partition, key, *said, control_offset=at))
+        return True
 
     def store(self, machine, partition):
         snapshot = machine.snapshot(partition)
@@ -170,24 +208,20 @@ class Group:
             busy = False
             for partition, member in enumerate(self.owner):
                 machine = self.machines[member]
-                part = machine._partitions[partition]
-                while (record := self.topic.read(partition, part.position)) is not None:
-                    self.carry_out(machine.on_record(record))
-                    busy = True
-                while part.control_offset < len(self.control[partition]):
-                    self.read_control(machine, partition)
+                while self.read(machine, partition) or self.read_control(machine, partition):
                     busy = True
                 while machine.busy:
                     self.carry_out(machine.advance())
                     busy = True
 
 
-def run(seed, tmp_path=None):
+def run(seed):
     rng = random.Random(seed)
     partitions = rng.randint(2, 4)
     topic = Topic(partitions, rng)
     keys = [b"key%d" % i for i in range(rng.randint(1, 4))]
     gateway = Gateway(topic, rng, keys, GatewayDecision.cold(partitions, now_ms=1_700_000_000_000))
+    gateway.stamp = rng.choice(["all", "moved"])
     memory = rng.choice([0, 300, 1 << 20])
     group = Group(topic, rng, rng.randint(1, 3), lambda: Spill(memory))
     quiet = rng.random() < 0.3
@@ -200,16 +234,39 @@ def run(seed, tmp_path=None):
     return gateway, group, memory
 
 
+def check_states(gateway, group, seed):
+    """Check that a key leaves after all messages of its set, and that its state is there before the next ones."""
+    known, states = {}, Counter()
+    for key, what in group.processed:
+        ends = {set_id: count for (name, set_id), count in gateway.ended.items() if name == key}
+        so_far = known.setdefault(key, set())
+        if isinstance(what, tuple):
+            kind, set_id = what
+            assert so_far >= set(gateway.sent.get(key, [])[: ends[set_id]]), f"seed {seed}: it left too early"
+            states[key, set_id] += kind == "state"
+        elif what not in so_far:
+            so_far.add(what)
+            before = [set_id for set_id, count in ends.items() if count <= int(what)]
+            assert not before or states[key, max(before)], f"seed {seed}: the state is missing"
+    if not group.crashes:
+        assert states == dict.fromkeys(gateway.ended, 1), f"seed {seed}"
+
+
 def check(seed):
     gateway, group, memory = run(seed)
+    check_states(gateway, group, seed)
+    processed = [(key, value) for key, value in group.processed if isinstance(value, bytes)]
     seen = {}
-    for key, value in group.processed:
+    for key, value in processed:
         seen.setdefault(key, []).append(value)
     sent = {key: values for key, values in gateway.sent.items() if values}
     first = {key: list(dict.fromkeys(values)) for key, values in seen.items()}
     assert first == sent, f"seed {seed}"
     if not group.crashes:
-        assert seen == sent, f"seed {seed}: processed twice"
+        times = Counter(processed)
+        assert all(times[each] == 1 for each in gateway.numbered), f"seed {seed}: processed twice"
+    if gateway.stamp == "all":
+        assert len(gateway.numbered) == sum(map(len, sent.values()))
     assert not group.alarms, f"seed {seed}: {group.alarms}"
     assert group.most_held <= memory
     for machine in group.machines:
@@ -230,6 +287,48 @@ def test_interleavings_quickly():
         crashes += group.crashes
     assert moves > 5_000
     assert crashes > 1_000
+
+
+def check_late(seed):
+    """A group begins where others were: at one moment in all partitions, or anywhere."""
+    rng = random.Random(seed)
+    partitions = rng.randint(2, 4)
+    topic = Topic(partitions, rng)
+    keys = [b"key%d" % i for i in range(rng.randint(1, 4))]
+    gateway = Gateway(topic, rng, keys, GatewayDecision.cold(partitions, now_ms=1_700_000_000_000))
+    for _ in range(rng.randint(1, 10)):
+        gateway.batch()
+    moment = rng.randrange(next(topic.clock))
+    starts = [next((r.offset for r in part if r.timestamp_ms > moment), None) for part in topic.partitions]
+    starts = [end if start is None else start for start, end in zip(starts, topic.next_offset, strict=True)]
+    anywhere = rng.random() < 0.5
+    if anywhere:
+        starts = [rng.randint(0, start) for start in starts]
+    group = Group(topic, rng, rng.randint(1, 3), Spill, starts)
+    for _ in range(rng.randint(0, 60)):
+        if rng.random() < 0.1:
+            gateway.batch()
+        else:
+            group.step(quiet=False)
+    for partition in range(partitions):
+        topic.write(partition, None, b"", Mark())  # time goes on everywhere
+    group.finish()
+    assert all(machine.keys_on_hold == 0 for machine in group.machines), f"seed {seed}: held for ever"
+    first_copies = {(r.key, r.value): r for part in topic.partitions for r in reversed(part) if r.value}
+    wanted = {each for each, r in first_copies.items() if r.offset >= starts[r.partition]}
+    processed = list(
+        dict.fromkeys((key, int(value)) for key, value in group.processed if key and isinstance(value, bytes))
+    )
+    assert wanted <= {(key, b"%d" % number) for key, number in processed}, f"seed {seed}: lost"
+    if not anywhere:
+        for key in keys:
+            numbers = [number for name, number in processed if name == key]
+            assert numbers == sorted(numbers), f"seed {seed}: order"
+    return sum(key is None for control in group.control for key, *_ in control)
+
+
+def test_groups_that_begin_late_hold_nothing_for_ever():
+    assert sum(check_late(seed) for seed in range(500)) > 500
 
 
 @pytest.mark.slow

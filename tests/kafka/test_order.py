@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from unskew.errors import ArgumentError, FormatError, StateError
@@ -193,6 +195,65 @@ def test_timeouts():
     assert values([released]) == [b"a"] and releases.order_violations == 1
     assert releases.on_done(1, K, 1) == []
     assert values(releases.on_record(data(1, 2, b"b"))) == [b"b"]
+
+
+def test_a_chain_waits_as_long_for_each_of_its_sets():
+    m = machine(1, hold_seconds=60.0)
+    m.on_record(opening(1, 0, 2, 1, 0), now=100.0)
+    m.on_record(closing(1, 1, 2, 3, target=0), now=100.0)
+    m.on_record(opening(1, 2, 4, 3, 0), now=101.0)
+    assert m.on_done(1, K, 1, now=159.0) == [SendDone(K, 2, 0)]
+    assert m.on_time(219.0) == []
+    with pytest.raises(StateError, match="nobody has finished set 3"):
+        m.on_time(219.1)
+
+
+def at(record, milliseconds):
+    return replace(record, timestamp_ms=milliseconds)
+
+
+def test_what_ended_before_the_group_began_is_not_waited_for():
+    """The group reads partition 0 from time 200 on; nobody will ever say that set 1 is done."""
+    m = machine(1, 2)
+    m.on_record(at(opening(1, 0, 2, 1, source=0), 199))
+    m.on_record(data(1, 1, b"a"))
+    assert m.on_begin(1, 3, 500) == [], "another partition's beginning"
+    assert values(m.on_begin(1, 0, 200)) == [b"a"]
+    assert (m.keys_on_hold, m.order_violations, m.safe_offset(1)) == (0, 0, 2)
+    successor = OrderMachine()
+    successor.restore(1, Snapshot.from_bytes(m.snapshot(1).to_bytes()))
+    successor.on_begin(1, 0, 150)  # told again, with less
+    other = Record(1, 2, b"x", None, Mark(OPEN, 2, neighbour=1, partition=0).headers(), 199)
+    assert successor.on_record(other) == []
+    assert values(successor.on_record(data(1, 3, b"x1", key=b"x"))) == [b"x1"], "also those that come later"
+    young = Record(1, 4, b"y", None, Mark(OPEN, 2, neighbour=1, partition=0).headers(), 200)
+    assert successor.on_record(young) == successor.on_record(data(1, 5, b"y1", key=b"y")) == []
+    assert values(successor.on_done(1, b"y", 1)) == [b"y1"], "its hand-over comes"
+
+
+def test_a_set_in_a_chain_may_have_ended_before_the_group_began():
+    m = machine(1)
+    m.on_record(opening(1, 0, 2, 1, source=3))
+    m.on_record(closing(1, 1, 2, 3, target=0))
+    m.on_record(at(opening(1, 2, 4, 3, source=0), 199))
+    m.on_record(data(1, 3, b"d"))
+    assert m.on_begin(1, 0, 200) == []
+    send, process = m.on_done(1, K, 1)
+    assert send == SendDone(K, 2, 0) and values([process]) == [b"d"]
+
+
+def test_a_key_that_waits_long_is_reported_once():
+    m = machine(1, alarm_seconds=300.0)
+    m.on_record(opening(1, 0, 2, 1, 0), now=10.0)
+    m.on_record(closing(1, 1, 2, 3, target=0), now=11.0)
+    m.on_record(opening(1, 2, 4, 3, 0), now=12.0)
+    assert m.on_time(310.0) == []
+    (alarm,) = m.on_time(311.0)
+    assert (alarm.kind, alarm.set_id) == ("long_hold", 2) and "301 s" in alarm.text
+    assert m.on_time(900.0) == []
+    m.on_done(1, K, 1, now=1000.0)
+    (alarm,) = m.on_time(1301.0)
+    assert (alarm.kind, alarm.set_id) == ("long_hold", 4), "the next set is waited for by itself"
 
 
 def test_a_lost_message_raises_an_alarm():

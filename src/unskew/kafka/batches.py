@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,9 @@ class Ordered:
 def order_batch(state: bytes | None, records: Iterable[Record], now: float = 0.0, **machine: Any) -> Ordered:
     """Put a batch of records of all partitions in order; those that must wait stay in the state.
 
-    Whoever calls it sees all records of its keys, from whichever partition, so hand-overs need no control topic. The
-    same state and records give the same answer: a batch that runs again is harmless.
+    Whoever calls it sees all records of its keys, from whichever partition, so hand-overs need no control topic. Sets
+    that were opened before the first record of their origin do not wait: what came before it is not known. The same
+    state and records give the same answer: a batch that runs again is harmless.
 
     Costs what `OrderMachine` costs, and reading and writing the state: a few hundred bytes a partition, an entry for
     each open set, and the messages that wait.
@@ -59,40 +60,54 @@ def order_batch(state: bytes | None, records: Iterable[Record], now: float = 0.0
     >>> [record.value for record in order_batch(first.state, late).records]
     [b'a', b'b']
     """
-    orders = OrderMachine(**machine)
+    orders, begins = OrderMachine(**machine), dict[int, int]()
     for partition, carried in _read(state or b""):
         orders.take_up(partition, carried)
+        begins.update(carried.snapshot.begins)
     out, alarms, todo = list[Record](), list[Alarm](), deque[Action]()
     for record in records:
-        _own(orders, record.partition, record.offset)
+        if record.partition not in begins:
+            begins[record.partition] = record.timestamp_ms
+            _own(orders, record.partition, record.offset, begins)
+            for each in orders.partitions:
+                todo.extend(orders.on_begin(each, record.partition, record.timestamp_ms, now))
         todo.extend(orders.on_record(record, now))
-        _carry_out(orders, todo, out, alarms, now)
+        _carry_out(orders, todo, out, alarms, begins, now)
     todo.extend(orders.on_time(now))
-    _carry_out(orders, todo, out, alarms, now)
+    _carry_out(orders, todo, out, alarms, begins, now)
     left = b"".join(_write(partition, orders.carry(partition)) for partition in orders.partitions)
     answer = Ordered(tuple(out), left, tuple(alarms), orders.duplicates, orders.held)
     orders.close()
     return answer
 
 
-def _carry_out(orders: OrderMachine, todo: deque[Action], out: list[Record], alarms: list[Alarm], now: float) -> None:
+def _carry_out(
+    orders: OrderMachine,
+    todo: deque[Action],
+    out: list[Record],
+    alarms: list[Alarm],
+    begins: Mapping[int, int],
+    now: float,
+) -> None:
     while todo or orders.busy:
         if not todo:
-            todo.extend(orders.advance())
+            todo.extend(orders.advance(now))
             continue
         action = todo.popleft()
         if isinstance(action, Process):
             out.append(action.record)
         elif isinstance(action, SendDone):
-            _own(orders, action.target, 0)
+            _own(orders, action.target, 0, begins)
             todo.extend(orders.on_done(action.target, action.key, action.set_id, None, now))
         elif isinstance(action, Alarm):
             alarms.append(action)
 
 
-def _own(orders: OrderMachine, partition: int, offset: int) -> None:
+def _own(orders: OrderMachine, partition: int, offset: int, begins: Mapping[int, int]) -> None:
     if not orders.owns(partition):
         orders.assign(partition, offset)
+        for origin, timestamp_ms in begins.items():
+            orders.on_begin(partition, origin, timestamp_ms)
 
 
 def _write(partition: int, carried: Carried) -> bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from unskew.errors import ArgumentError, StateError
-from unskew.kafka.holds import HoldQueue, Spill
+from unskew.kafka.holds import Spill
 from unskew.kafka.messages import CLOSE, DATA, OPEN, Mark, Record
+from unskew.kafka.partition import Done, Hold, OpenSet, Partition
 from unskew.kafka.snapshot import Carried, Snapshot
 
 
@@ -38,54 +39,15 @@ class Install:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that should not happen: ``count_mismatch``, ``order_violation``."""
+    """Something that should not happen: messages of a set are missing, a key waits long, or was not waited for."""
 
-    kind: Literal["count_mismatch", "order_violation"]
+    kind: Literal["count_mismatch", "long_hold", "order_violation"]
     key: bytes
     set_id: int
     text: str
 
 
 Action = Process | SendDone | Install | Alarm
-
-
-@dataclass(slots=True)
-class _OpenSet:
-    set_id: int
-    messages: int = 0
-
-
-@dataclass(slots=True)
-class _Done:
-    set_id: int
-    state: bytes | None
-    when: float
-
-
-@dataclass(slots=True)
-class _Hold:
-    """A key whose messages queue up: for the end of the set before, or (`waiting` None) to be drained."""
-
-    waiting: int | None
-    set_id: int
-    since: float
-    opened_at: int
-    sequences: dict[str, int]
-    unfinished_from: int
-    queue: HoldQueue
-    opens: deque[tuple[int, dict[str, int]]] = field(default_factory=deque)
-
-
-@dataclass(slots=True)
-class _Partition:
-    position: int = 0
-    resume_at: int = 0
-    control_offset: int = 0
-    unfinished: dict[bytes, int] = field(default_factory=dict)
-    sequences: dict[str, int] = field(default_factory=dict)
-    sets: dict[bytes, _OpenSet] = field(default_factory=dict)
-    dones: dict[bytes, _Done] = field(default_factory=dict)
-    holds: dict[bytes, _Hold] = field(default_factory=dict)
 
 
 class OrderMachine:
@@ -96,9 +58,9 @@ class OrderMachine:
     until then q's owner holds the key's messages back. All other keys flow.
 
     Guarantees, whatever the interleaving of partitions, hand-overs and crashes: the first time that each message of
-    a key is processed follows the gateway's order; nothing is lost; a message that the gateway wrote twice is
-    processed once; after a crash and `restore` only messages processed since that snapshot come again. No order is
-    promised between keys.
+    a key is processed follows the gateway's order; nothing is lost; a numbered message that the gateway wrote twice
+    is processed once (without numbers it comes as often as it was written); after a crash and `restore` only messages
+    processed since that snapshot come again. No order is promised between keys.
 
     Actions must be carried out in the order in which they are returned. What was sent must have arrived before a
     snapshot is stored.
@@ -117,6 +79,8 @@ class OrderMachine:
         ``"fail"`` raises `StateError`; ``"release"`` goes on without, and counts an order violation.
     done_seconds
         How long a hand-over is remembered whose set has not begun.
+    alarm_seconds
+        How long a key waits before there is an `Alarm`, one for each set that it waits for.
     drain_limit
         Held messages returned by one call at most; `advance` returns more.
     max_sets
@@ -154,6 +118,7 @@ class OrderMachine:
         hold_seconds: float | None = None,
         on_timeout: Literal["fail", "release"] = "fail",
         done_seconds: float = 7 * 86_400.0,
+        alarm_seconds: float = 300.0,
         drain_limit: int = 10_000,
         max_sets: int = 100_000,
     ) -> None:
@@ -163,8 +128,8 @@ class OrderMachine:
             raise ArgumentError("drain_limit must be at least 1", got=drain_limit)
         self._spill = spill or Spill()
         self._hold_seconds, self._on_timeout, self._done_seconds = hold_seconds, on_timeout, done_seconds
-        self._drain_limit, self._max_sets = drain_limit, max_sets
-        self._partitions: dict[int, _Partition] = {}
+        self._alarm_seconds, self._drain_limit, self._max_sets = alarm_seconds, drain_limit, max_sets
+        self._partitions: dict[int, Partition] = {}
         self._ready: deque[tuple[int, bytes]] = deque()
         self.duplicates = 0
         self.order_violations = 0
@@ -176,14 +141,15 @@ class OrderMachine:
     def restore(self, partition: int, snapshot: Snapshot) -> None:
         """Take over a partition as it was; records are expected from ``snapshot.safe_offset`` on."""
         self.revoke(partition)
-        self._partitions[partition] = _Partition(
+        self._partitions[partition] = Partition(
             position=snapshot.safe_offset,
             resume_at=snapshot.resume_offset,
             control_offset=snapshot.control_offset,
             unfinished=dict(snapshot.unfinished),
             sequences=dict(snapshot.sequences),
-            sets={key: _OpenSet(*opened) for key, opened in snapshot.sets.items()},
-            dones={key: _Done(*done) for key, done in snapshot.dones.items()},
+            sets={key: OpenSet(*opened) for key, opened in snapshot.sets.items()},
+            dones={key: Done(*done) for key, done in snapshot.dones.items()},
+            begins=dict(snapshot.begins),
         )
 
     def carry(self, partition: int) -> Carried:
@@ -195,14 +161,13 @@ class OrderMachine:
         if any(hold.waiting is None for hold in part.holds.values()):
             raise StateError("messages are ready to be processed", where=f"partition {partition}", hint="advance first")
         held = [record for hold in part.holds.values() for record in hold.queue]
-        opened = {hold.opened_at: (key, hold) for key, hold in part.holds.items()}
-        marks = [
-            Record(partition, at, key, None, Mark(OPEN, hold.set_id, neighbour=hold.waiting, partition=0).headers())
-            for at, (key, hold) in opened.items()
-        ]
+        for key, hold in part.holds.items():
+            mark = Mark(OPEN, hold.set_id, neighbour=hold.waiting, partition=hold.origin)
+            held.append(Record(partition, hold.opened_at, key, None, mark.headers(), hold.opened_ms))
         since = {key: hold.since for key, hold in part.holds.items()}
-        in_order = sorted([*marks, *held], key=lambda record: record.offset)
-        return Carried(snapshot, tuple(in_order), dict(part.sequences), since)
+        alarmed = tuple(key for key, hold in part.holds.items() if hold.alarmed)
+        in_order = sorted(held, key=lambda record: record.offset)
+        return Carried(snapshot, tuple(in_order), dict(part.sequences), since, alarmed)
 
     def take_up(self, partition: int, carried: Carried) -> None:
         """Go on with a partition where `carry` left it; records are expected from its resume offset on."""
@@ -212,6 +177,8 @@ class OrderMachine:
             self.on_record(record, carried.since[record.key or b""])
         part.position, part.sequences = carried.snapshot.resume_offset, dict(carried.sequences)
         part.unfinished.clear()
+        for key in carried.alarmed:
+            part.holds[key].alarmed = True
 
     def revoke(self, partition: int) -> None:
         """Forget a partition."""
@@ -243,6 +210,7 @@ class OrderMachine:
             sets={key: (opened.set_id, opened.messages) for key, opened in part.sets.items()},
             dones={key: (done.set_id, done.state, done.when) for key, done in part.dones.items()},
             control_offset=part.control_offset,
+            begins=dict(part.begins),
         )
 
     def safe_offset(self, partition: int) -> int:
@@ -320,42 +288,58 @@ class OrderMachine:
         control_offset: int | None = None,
     ) -> list[Action]:
         """Take a hand-over from control partition `partition`; return what to do. Repeated ones change nothing."""
-        part = self._partitions[partition]
-        if control_offset is not None:
-            part.control_offset = max(part.control_offset, control_offset + 1)
+        part = self._read_control(partition, control_offset)
         known, opened = part.dones.get(key), part.sets.get(key)
         if (known is not None and known.set_id >= set_id) or (opened is not None and opened.set_id > set_id):
             return []
-        part.dones[key] = _Done(set_id, state, now)
+        part.dones[key] = Done(set_id, state, now)
         hold = part.holds.get(key)
         if hold is None or hold.waiting is None or hold.waiting > set_id:
             return []
-        actions = self._begin(part, key, hold.set_id, hold.waiting)
-        hold.waiting = None
-        self._ready.append((partition, key))
-        return actions + self.advance()
+        return self._release(partition, key, hold) + self.advance(now)
+
+    def on_begin(
+        self, partition: int, origin: int, timestamp_ms: int, now: float = 0.0, control_offset: int | None = None
+    ) -> list[Action]:
+        """Learn that partition `origin` is read from a time on; return what to do in `partition`.
+
+        Nobody will hand over what ended there before. A closing marker is not younger than the opening one behind it,
+        so sets that were opened before that time, by the clocks of who writes, need not wait for `origin`.
+        """
+        part = self._read_control(partition, control_offset)
+        part.begins[origin] = max(timestamp_ms, part.begins.get(origin, 0))
+        actions: list[Action] = []
+        for key, hold in part.holds.items():
+            if hold.waiting is not None and hold.origin == origin and hold.opened_ms < timestamp_ms:
+                actions += self._release(partition, key, hold)
+        return actions + self.advance(now)
 
     def on_time(self, now: float) -> list[Action]:
-        """Look at the clock: forget old hand-overs, and give up waiting where that is due."""
+        """Look at the clock: forget old hand-overs; raise an alarm or give up waiting where that is due."""
         actions: list[Action] = []
         for partition, part in self._partitions.items():
             for key in [key for key, done in part.dones.items() if now - done.when > self._done_seconds]:
                 del part.dones[key]
-            if self._hold_seconds is None:
-                continue
             for key, hold in part.holds.items():
-                if hold.waiting is not None and now - hold.since > self._hold_seconds:
-                    actions += self._give_up(partition, part, key, hold)
-        return actions + self.advance()
+                waited = now - hold.since
+                if hold.waiting is None:
+                    continue
+                if self._hold_seconds is not None and waited > self._hold_seconds:
+                    actions += self._give_up(partition, key, hold)
+                elif waited > self._alarm_seconds and not hold.alarmed:
+                    hold.alarmed = True
+                    text = f"it has waited {waited:.0f} s for the end of set {hold.waiting} in partition {hold.origin}"
+                    actions.append(Alarm("long_hold", key, hold.set_id, text))
+        return actions + self.advance(now)
 
-    def advance(self) -> list[Action]:
+    def advance(self, now: float = 0.0) -> list[Action]:
         """Return the next of the messages that nothing holds back any more, `drain_limit` at most."""
         actions: list[Action] = []
         while self._ready and len(actions) < self._drain_limit:
             partition, key = self._ready[0]
             part = self._partitions[partition]
             hold = part.holds[key]
-            self._drain(part, key, hold, actions)
+            self._drain(part, key, hold, actions, now)
             if hold.waiting is not None:
                 self._ready.popleft()
             elif not len(hold.queue):
@@ -364,7 +348,13 @@ class OrderMachine:
                 del part.holds[key]
         return actions
 
-    def _drain(self, part: _Partition, key: bytes, hold: _Hold, actions: list[Action]) -> None:
+    def _read_control(self, partition: int, offset: int | None) -> Partition:
+        part = self._partitions[partition]
+        if offset is not None:
+            part.control_offset = max(part.control_offset, offset + 1)
+        return part
+
+    def _drain(self, part: Partition, key: bytes, hold: Hold, actions: list[Action], now: float) -> None:
         while len(hold.queue) and len(actions) < self._drain_limit:
             record = hold.queue.popleft()
             hold.unfinished_from = record.offset + 1
@@ -378,33 +368,29 @@ class OrderMachine:
                 actions += self._close(part, key, mark)
             else:
                 hold.opened_at, hold.sequences = hold.opens.popleft()
-                assert mark.set_id is not None and mark.neighbour is not None
-                hold.set_id = mark.set_id
-                if not _is_done(part, key, mark.neighbour):
-                    hold.waiting = mark.neighbour
+                if not part.may_begin(record, mark):
+                    hold.wait(record, mark, now)
                     return
+                assert mark.set_id is not None and mark.neighbour is not None
                 actions += self._begin(part, key, mark.set_id, mark.neighbour)
 
-    def _open(
-        self, part: _Partition, record: Record, mark: Mark, sequences: dict[str, int], now: float
-    ) -> list[Action]:
+    def _open(self, part: Partition, record: Record, mark: Mark, sequences: dict[str, int], now: float) -> list[Action]:
         key = record.key
         assert key is not None and mark.set_id is not None and mark.neighbour is not None
         opened = part.sets.get(key)
         if opened is not None and opened.set_id >= mark.set_id:
             return []  # written twice, by a gateway that does not number its markers
-        if _is_done(part, key, mark.neighbour):
+        if part.may_begin(record, mark):
             return self._begin(part, key, mark.set_id, mark.neighbour)
         part.sets.pop(key, None)
-        part.holds[key] = _Hold(
-            mark.neighbour, mark.set_id, now, record.offset, sequences, record.offset, self._spill.queue()
-        )
+        part.holds[key] = hold = Hold(record.offset, sequences, record.offset, self._spill.queue())
+        hold.wait(record, mark, now)
         return []
 
-    def _begin(self, part: _Partition, key: bytes, set_id: int, previous: int) -> list[Action]:
+    def _begin(self, part: Partition, key: bytes, set_id: int, previous: int) -> list[Action]:
         done = part.dones.get(key)
         part.sets.pop(key, None)
-        part.sets[key] = _OpenSet(set_id)
+        part.sets[key] = OpenSet(set_id)
         if len(part.sets) > self._max_sets:
             del part.sets[next(iter(part.sets))]
         if done is None or done.set_id != previous:
@@ -412,7 +398,7 @@ class OrderMachine:
         del part.dones[key]
         return [] if done.state is None else [Install(key, done.state)]
 
-    def _close(self, part: _Partition, key: bytes, mark: Mark) -> list[Action]:
+    def _close(self, part: Partition, key: bytes, mark: Mark) -> list[Action]:
         assert mark.set_id is not None and mark.partition is not None
         opened = part.sets.pop(key, None)
         actions: list[Action] = []
@@ -421,7 +407,14 @@ class OrderMachine:
             actions.append(Alarm("count_mismatch", key, mark.set_id, text))
         return [*actions, SendDone(key, mark.set_id, mark.partition)]
 
-    def _give_up(self, partition: int, part: _Partition, key: bytes, hold: _Hold) -> list[Action]:
+    def _release(self, partition: int, key: bytes, hold: Hold) -> list[Action]:
+        assert hold.waiting is not None
+        actions = self._begin(self._partitions[partition], key, hold.set_id, hold.waiting)
+        hold.waiting = None
+        self._ready.append((partition, key))
+        return actions
+
+    def _give_up(self, partition: int, key: bytes, hold: Hold) -> list[Action]:
         if self._on_timeout == "fail":
             raise StateError(
                 f"nobody has finished set {hold.waiting} of key {key!r} within {self._hold_seconds} s",
@@ -429,14 +422,5 @@ class OrderMachine:
                 hint="is the consumer of its old partition running? on_timeout='release' gives up its order",
             )
         self.order_violations += 1
-        assert hold.waiting is not None
         alarm = Alarm("order_violation", key, hold.set_id, f"set {hold.waiting} was not waited for")
-        actions = [alarm, *self._begin(part, key, hold.set_id, hold.waiting)]
-        hold.waiting = None
-        self._ready.append((partition, key))
-        return actions
-
-
-def _is_done(part: _Partition, key: bytes, set_id: int) -> bool:
-    done = part.dones.get(key)
-    return done is not None and done.set_id >= set_id
+        return [alarm, *self._release(partition, key, hold)]

@@ -35,6 +35,8 @@ class Snapshot:
         Hand-overs received for sets that have not begun here: key to (set id, state, when).
     control_offset
         How far the control partition had been read.
+    begins
+        Partitions that the group began to read late: partition to the time, in ms, from which on.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Snapshot:
     sets: Mapping[bytes, tuple[int, int]] = field(default_factory=dict)
     dones: Mapping[bytes, tuple[int, bytes | None, float]] = field(default_factory=dict)
     control_offset: int = 0
+    begins: Mapping[int, int] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """Return the snapshot as JSON."""
@@ -57,6 +60,7 @@ class Snapshot:
             **vars(self),
             "unfinished": {_text(key): offset for key, offset in self.unfinished.items()},
             "sequences": dict(self.sequences),
+            "begins": dict(self.begins),
             "sets": {_text(key): opened for key, opened in self.sets.items()},
             "dones": {
                 _text(key): (done, None if state is None else _text(state), when)
@@ -81,6 +85,7 @@ class Snapshot:
                     for key, (done, state, when) in entry["dones"].items()
                 },
                 control_offset=int(entry["control_offset"]),
+                begins={int(origin): int(at) for origin, at in entry["begins"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(f"these bytes are not a snapshot of a partition: {error}") from error
@@ -100,6 +105,8 @@ class Carried:
         Last sequence number of each lane, at its resume offset.
     since
         When each key began to wait.
+    alarmed
+        Keys whose waiting was reported.
 
     Examples
     --------
@@ -112,6 +119,7 @@ class Carried:
     held: tuple[Record, ...] = ()
     sequences: Mapping[str, int] = field(default_factory=dict)
     since: Mapping[bytes, float] = field(default_factory=dict)
+    alarmed: tuple[bytes, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Return a line of JSON, and the messages behind it."""
@@ -119,6 +127,7 @@ class Carried:
             "snapshot": self.snapshot.to_bytes().decode(),
             "sequences": dict(self.sequences),
             "since": {_text(key): when for key, when in self.since.items()},
+            "alarmed": [_text(key) for key in self.alarmed],
             "held": len(self.held),
         }
         return b"".join([json.dumps(entry).encode(), b"\n", *(pack(record) for record in self.held)])
@@ -134,6 +143,7 @@ class Carried:
                 tuple(unpack(file) for _ in range(entry["held"])),
                 {lane: int(last) for lane, last in entry["sequences"].items()},
                 {_bytes(key): float(when) for key, when in entry["since"].items()},
+                tuple(_bytes(key) for key in entry["alarmed"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
             raise FormatError(f"these bytes are not a partition with its messages: {error}") from error
