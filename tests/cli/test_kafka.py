@@ -35,9 +35,13 @@ def test_down_deletes_only_what_a_broker_made(tmp_path):
     (tmp_path / "mine.txt").touch()
     runner.invoke(app, ["kafka", "down", "--folder", str(tmp_path), "--delete"])
     assert (tmp_path / "mine.txt").exists()
-    (tmp_path / "server.properties").touch()
+    (tmp_path / "server.properties").write_text("listeners=PLAINTEXT://127.0.0.1:1\n")
+    (tmp_path / "data").mkdir()
     runner.invoke(app, ["kafka", "down", "--folder", str(tmp_path), "--delete"])
-    assert not tmp_path.exists()
+    assert (tmp_path / "data").exists(), "somebody else's settings"
+    (tmp_path / "server.properties").write_text("# written by unskew kafka up\n")
+    runner.invoke(app, ["kafka", "down", "--folder", str(tmp_path), "--delete"])
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def failing(capsys, *arguments):

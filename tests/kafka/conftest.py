@@ -25,16 +25,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def new_topic(broker: Broker, request: pytest.FixtureRequest) -> Callable[[int], str]:
-    """Create topics with names of their own."""
+def new_topic(broker: Broker, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """Create topics with names of their own, with so many partitions and these settings."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     numbers = itertools.count()
 
-    def create(partitions: int) -> str:
+    def create(partitions: int, settings: dict[str, str] | None = None) -> str:
         name = f"{request.node.name.replace('[', '-').replace(']', '')}-{next(numbers)}"
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+        admin.create_topics([NewTopic(name, partitions, 1, config=settings or {})])[name].result(30)
         return name
 
     return create

@@ -193,6 +193,84 @@ def test_a_new_checkpoint_waits_until_everything_is_read(broker, new_topic, spar
     consumer.close()
 
 
+def test_a_message_refused_for_good_is_not_lost_behind_later_ones(broker, new_topic, spark, tmp_path):
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+
+    from unskew.kafka import gateway
+
+    topic, admin = new_topic(1), AdminClient({"bootstrap.servers": broker.bootstrap})
+
+    def allow(length):
+        entry = ConfigEntry("max.message.bytes", str(length), incremental_operation=AlterConfigOpType.SET)
+        change = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        admin.incremental_alter_configs([change])[change].result(30)
+
+    rows = spark.range(20).coalesce(1).selectExpr("'k' AS user", "if(id = 0, repeat('0', 3000), string(id)) AS text")
+    rows.write.json(str(tmp_path / "rows"))
+    stream = spark.readStream.schema("user string, text string").json(str(tmp_path / "rows"))
+    options = {**settings(broker), "kafka.batch.size": "500"}  # so that the long one travels alone
+
+    def run():
+        one = gateway(stream, key="user", topic=topic, options=options, value="text", stamp="all", keyed_source=True)
+        one.start(str(tmp_path / "checkpoint"), trigger={"availableNow": True}).awaitTermination(120)
+
+    allow(1000)
+    with pytest.raises(Exception, match="stage failure"):
+        run()
+    allow(100_000)
+    run()
+    seen, _ = read(broker, topic, 39)
+    texts = [int(record.value) for record in seen["k"]]
+    assert texts == [*range(1, 20), *range(20)], "twice what got through before, and all that did not"
+
+
+def test_under_another_parallelism_a_batch_gets_new_numbers(broker, new_topic, events, tmp_path):
+    from unskew.kafka import gateway
+
+    topic = new_topic(1)
+
+    def run(parallelism, fail_at=None):
+        class Sized(type(gateway(events, key="user", topic=topic, options=settings(broker)))):
+            _parallelism = parallelism
+
+            def write_batch(self, rows, decision, block=None):
+                seen = super().write_batch(rows, decision, block)
+                if decision.batch_id == fail_at:
+                    raise Fails
+                return seen
+
+        one = Sized(events, key="user", topic=topic, options=settings(broker), value="number", stamp="all")
+        one.start(str(tmp_path / "checkpoint"), trigger={"availableNow": True}).awaitTermination(120)
+
+    with pytest.raises(Exception, match="Fails"):
+        run(2, fail_at=1)
+    run(3)
+    seen, duplicates = read(broker, topic, 200)
+    assert sum(map(len, seen.values())) == 200, "batch 1 twice: its rows may be others under the same numbers"
+    assert duplicates == 0
+    assert {key: sorted(set(numbers)) for key, numbers in values(seen).items()} == EXPECTED
+
+
+def test_headers_of_another_gateway_stay_behind(broker, new_topic, spark, events):
+    from unskew.kafka import gateway
+    from unskew.kafka.messages import OPEN, Mark, Record
+    from unskew.kafka.spark_kafka import ensure_connector
+
+    topic = new_topic(1)
+    ensure_connector(spark)
+    theirs = Mark(sequence=500).headers()
+    marker = Mark(OPEN, 11, neighbour=10, partition=0).headers()
+    given = [("a", 0, [*theirs, ("trace", b"x")]), ("a", 1, None), ("a", 2, []), ("a", 3, list(marker))]
+    rows = spark.createDataFrame(given, "user string, number long, headers array<struct<key: string, value: binary>>")
+    one = gateway(rows, key="user", topic=topic, options=settings(broker), value="number", keyed_source=True)
+    one.partitions = 1
+    one.write_batch(rows.coalesce(1), GatewayDecision.cold(1, now_ms=1_700_000_000_000))
+    written = spark.read.format("kafka").options(**settings(broker), subscribe=topic, includeHeaders=True).load()
+    found = {int(row.value): [tuple(each) for each in row.headers or []] for row in written.collect()}
+    assert found == {0: [("trace", bytearray(b"x"))], 1: [], 2: []}
+    assert Record(0, 0, b"a", b"0", (("sm.trace", b"abc"),)).sequence is None
+
+
 @dataclass(frozen=True)
 class Asked(Planner):
     """Moves nothing, and remembers what it was told."""
@@ -234,6 +312,23 @@ def test_what_consumers_measure_reaches_the_planner(broker, new_topic, spark, ev
     assert [sum(lags) for _, lags in asked.told] == [40, 80, 120], "what the gateway wrote, and nobody reads"
 
 
+def test_the_command_wants_a_checkpoint_for_a_topic_with_messages(broker, new_topic, spark, events):
+    from confluent_kafka import Producer
+
+    from unskew.cli.kafka import _refuse_a_topic_with_messages
+    from unskew.kafka import gateway
+    from unskew.kafka.spark_kafka import ensure_connector
+
+    ensure_connector(spark)
+    one = gateway(events, key="user", topic=new_topic(2), options=settings(broker))
+    _refuse_a_topic_with_messages(spark, one)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(one.topic, b"value", b"key")
+    producer.flush()
+    with pytest.raises(ArgumentError, match="has messages"):
+        _refuse_a_topic_with_messages(spark, one)
+
+
 def test_wrong_use_is_refused(broker, new_topic, events, tmp_path):
     from unskew.kafka import gateway
 
@@ -253,6 +348,13 @@ def test_wrong_use_is_refused(broker, new_topic, events, tmp_path):
         made(share=(2, 2))
     with pytest.raises(ArgumentError, match="not sorted"):
         made(keyed_source=True, order_by="number")
+    shuffled = events.repartition("user")
+    with pytest.raises(ArgumentError, match="cannot be numbered"):
+        gateway(shuffled, key="user", topic="t", options=settings(broker), stamp="moved")
+    assert gateway(shuffled, key="user", topic="t", options=settings(broker)).stamp == "none"
+    assert gateway(shuffled, key="user", topic="t", options=settings(broker), order_by="number").stamp == "moved"
+    with pytest.raises(ArgumentError, match="compact"):
+        made(topic=new_topic(1, {"cleanup.policy": "compact,delete"})).start(str(tmp_path / "c"))
     checkpoint = str(tmp_path / "b")
     made(topic=new_topic(1)).start(checkpoint, trigger={"availableNow": True}).stop()
     with pytest.raises(CheckpointError, match="topic"):

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from unskew.cli.output import Json, console, errors, print_json
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, SessionError
 
 if TYPE_CHECKING:
     from unskew.kafka.broker import Broker
@@ -73,18 +73,15 @@ def down(
     [cyan]unskew kafka down[/]             stop it
     [cyan]unskew kafka down --delete[/]    and forget everything
     """
-    import shutil
+    from unskew.kafka import broker as brokers
 
-    from unskew.kafka.broker import default_folder, find
-
-    place = (folder or default_folder()).resolve()
-    broker = find(place)
-    known = (place / "server.properties").exists()
+    place = folder or brokers.default_folder()
+    broker = brokers.find(place)
     if broker is not None:
         with errors.status("stopping the broker ..."):
             broker.stop()
-    if delete and known:
-        shutil.rmtree(place)
+    if delete:
+        brokers.delete(place)
     _say(None, json_output)
 
 
@@ -101,11 +98,18 @@ def gateway(
     interval: Annotated[float, typer.Option(help="Seconds between two plans.")] = 10.0,
     partitions: Annotated[int | None, typer.Option(help="Create the topic with so many if it is not there.")] = None,
     stamp: Annotated[
-        str, typer.Option(help="Rows that are numbered: moved (of keys with routes), all, none.")
-    ] = "moved",
+        str | None,
+        typer.Option(
+            help="Rows that are numbered: moved (of keys with routes), all, none.",
+            show_default="moved; none above a shuffle",
+        ),
+    ] = None,
     keyed_source: Annotated[
         bool, typer.Option("--keyed-source", help="All rows of a key come from one partition of the source.")
     ] = False,
+    order_by: Annotated[
+        list[str] | None, typer.Option(help="A column by which a key's rows are ordered; repeat.")
+    ] = None,
     share: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N gateways that share the keys.")] = "0/1",
     consumers: Annotated[
         str | None, typer.Option(help="Group whose lag and costs the planner is told, for --rule backlog.")
@@ -113,7 +117,15 @@ def gateway(
     rule: Annotated[
         str | None, typer.Option(help="When moving pays although keys have state: none, printed, backlog.")
     ] = None,
-    checkpoint: Annotated[str | None, typer.Option(help="Where progress is kept.", show_default="nowhere")] = None,
+    wait_for: Annotated[
+        list[str] | None, typer.Option(help="A group that must have read everything before we begin; repeat.")
+    ] = None,
+    control_topic: Annotated[
+        str | None, typer.Option(help="Where consumers talk to each other.", show_default="TOPIC.control")
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Where routes and progress are kept.", show_default="nowhere, on an empty topic")
+    ] = None,
     batches: Annotated[int | None, typer.Option(help="End after so many batches.")] = None,
     every: Annotated[str | None, typer.Option(help='From one batch to the next, "1 second".')] = None,
     once: Annotated[bool, typer.Option("--once", help="End with what is there now.")] = False,
@@ -138,6 +150,8 @@ def gateway(
     [cyan]unskew kafka gateway --source kafka:HOST:9092/in --key key --topic out --keyed-source --checkpoint DIR[/]
     [cyan]unskew kafka gateway ... --option kafka.security.protocol=SASL_SSL --option kafka.sasl.mechanism=PLAIN[/]
     """
+    import tempfile
+
     from unskew.kafka.jars import connector_jars
     from unskew.kafka.spark_gateway import Gateway
     from unskew.planners import planner as make_planner
@@ -165,13 +179,29 @@ def gateway(
         options=options,
         partitions=partitions,
         keyed_source=keyed_source,
+        order_by=tuple(order_by or ()),
         share=_share(share),
+        wait_for=tuple(wait_for or ()),
         consumers=consumers,
+        control_topic=control_topic,
         **parameters,
     )
+    if checkpoint is None and not wait_for:
+        _refuse_a_topic_with_messages(spark, running)
     trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
-    query = running.start(checkpoint or _nowhere(), trigger=trigger)
-    _follow(running, query, batches, json_output)
+    with tempfile.TemporaryDirectory(prefix="unskew-gateway-", ignore_cleanup_errors=True) as nowhere:
+        _follow(running, running.start(checkpoint or nowhere, trigger=trigger), batches, json_output)
+
+
+def _refuse_a_topic_with_messages(spark: Any, running: Gateway) -> None:
+    from unskew.kafka.spark_kafka import Admin
+
+    if Admin(spark, running.settings).messages(running.topic):
+        raise ArgumentError(
+            "the topic has messages; keys that another run has moved would go home unmarked, ahead of their past",
+            where=running.topic,
+            hint="give the --checkpoint of that run, or --wait-for the groups that read the topic",
+        )
 
 
 def _events(spark: Any, **given: Any) -> Any:
@@ -183,6 +213,8 @@ def _events(spark: Any, **given: Any) -> Any:
 
 def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool) -> None:
     """Show what happens until the query ends, enough batches are written, or somebody presses Ctrl-C."""
+    from pyspark.errors import StreamingQueryException
+
     last = -1
     try:
         with errors.status("writing ...") as shown:
@@ -199,8 +231,8 @@ def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool
                 query.awaitTermination(int(FOLLOW_SECONDS))
     except KeyboardInterrupt:
         pass
-    if query.exception() is not None:
-        raise ArgumentError(f"the gateway failed: {str(query.exception()).splitlines()[0]}", where=running.topic)
+    except StreamingQueryException as error:
+        raise SessionError("the gateway failed", where=running.topic, got=_last_cause(error)) from error
     query.stop()
     decision, report = running.decision, running.report
     figures = {
@@ -241,10 +273,10 @@ def _own_broker() -> str:
     return broker.bootstrap
 
 
-def _nowhere() -> str:
-    import tempfile
-
-    return tempfile.mkdtemp(prefix="unskew-gateway-")
+def _last_cause(error: Exception) -> str:
+    """Return the innermost cause that a failed query names, in one line."""
+    causes = [line for line in str(error).splitlines() if "Caused by: " in line]
+    return (causes[-1].partition("Caused by: ")[2] if causes else str(error).splitlines()[0])[:300]
 
 
 def _share(text: str) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -23,6 +24,7 @@ from unskew.kafka.jars import KAFKA_VERSION, broker_jars
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0
+_SIGN = "# written by unskew kafka up\n"
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 """The smallest request of Kafka's protocol: which versions do you speak?"""
 
@@ -178,6 +180,19 @@ def find(folder: str | Path) -> Broker | None:
         return None
 
 
+def delete(folder: str | Path) -> None:
+    """Delete what a broker that was started in a folder has left there, and nothing else."""
+    place = Path(folder).resolve()
+    properties = place / "server.properties"
+    if not properties.exists() or not properties.read_text().startswith(_SIGN):
+        return
+    shutil.rmtree(place / "data", ignore_errors=True)
+    for each in (properties, place / "broker.log", _entry(place)):
+        each.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # something else is in it
+        place.rmdir()
+
+
 def default_folder() -> Path:
     """Return where ``unskew kafka up`` keeps its broker: ``unskew/kafka`` in the user's state folder."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "unskew" / "kafka"
@@ -208,7 +223,7 @@ def _properties(folder: Path, port: int, controller: int, more: Mapping[str, str
         "log.cleaner.dedupe.buffer.size": str(16 << 20),
         **more,
     }
-    return "".join(f"{name}={value}\n" for name, value in lines.items())
+    return _SIGN + "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
 def _format(command: list[str], properties: Path) -> None:

@@ -68,6 +68,9 @@ class GatewayDecision:
         When keys were last planned.
     memory
         The planner's memory.
+    parallelism
+        Spark's default parallelism, by which some sources cut their rows into partitions: under another one, rows may
+        come in another order.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class GatewayDecision:
     lane: str = ""
     planned_at_ms: int = 0
     memory: Memory = field(default_factory=Memory)
+    parallelism: int = 0
 
     @classmethod
     def cold(cls, partitions: int, *, now_ms: int, batch_id: int = 0, lane: str = "") -> GatewayDecision:
@@ -154,6 +158,15 @@ class GatewayDecision:
             block=max(self.block + 2, fresh),
             markers=(),
         )
+
+    def renumbered(self, now_ms: int) -> GatewayDecision:
+        """Return this decision with new numbers for its rows: what was written of them before will not be known again.
+
+        For rows that come in another order than before, or of which some were refused while later ones got through:
+        with their old numbers they would pass for others that consumers have. Better twice than lost. Markers keep
+        their numbers.
+        """
+        return replace(self.counted(None), block=max(self.block + 2, block_at(now_ms)))
 
     def with_moves(self, targets: Mapping[bytes, int]) -> GatewayDecision:
         """Return this decision in a new epoch, with keys moved and their sets marked; keys may stay."""

@@ -12,6 +12,7 @@ DATA, OPEN, CLOSE = 0, 1, 2
 
 SET_ID, FLAG, SEQUENCE = "sm.id", "sm.flag", "sm.seq"
 PREVIOUS, NEXT, FROM, TO, MESSAGES = "sm.prev", "sm.next", "sm.from", "sm.to", "sm.n"
+NAMES = frozenset((SET_ID, FLAG, SEQUENCE, PREVIOUS, NEXT, FROM, TO, MESSAGES))
 LANE_SIGN = "@"
 """Between a sequence number and its lane: ``17@2``. One header of a row less to write and to keep."""
 
@@ -105,7 +106,7 @@ class Mark:
         """Read headers; those of others are passed over, damaged ones of ours raise `FormatError`."""
         if not headers:
             return _PLAIN
-        found = {name: value for name, value in headers if name.startswith("sm.")}
+        found = {name: value for name, value in headers if name in NAMES}
         if not found:
             return _PLAIN
         sequence, _, lane_name = found.get(SEQUENCE, b"").partition(LANE_SIGN.encode())

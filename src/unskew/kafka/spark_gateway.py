@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any, get_args
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import BinaryType
 
 from unskew.errors import ArgumentError, ColumnError, SessionError
 from unskew.kafka.control import SETTINGS
-from unskew.kafka.decision import GatewayDecision, block_at
+from unskew.kafka.decision import GatewayDecision
 from unskew.kafka.lookup import RouteTable
 from unskew.kafka.planning import Decider, Window
 from unskew.kafka.spark_kafka import Admin, TopicWriter, client_settings, ensure_connector
@@ -41,7 +41,13 @@ _STOPPED = (
 _STOPPED_IN_SPARKS_WORDS = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling write.\n: java.lang.InterruptedException"
 )
-_SAFE_OPTIONS = {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
+_SAFE_OPTIONS = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    # Never give a message up while the next one still gets through: written again, it would pass for a duplicate.
+    "kafka.delivery.timeout.ms": str(2**31 - 1),
+    "kafka.max.block.ms": "600000",
+}
 
 
 class Gateway:
@@ -54,7 +60,10 @@ class Gateway:
 
     Routes, epoch and generation of a batch are kept in the checkpoint before anything of the batch is written: a batch
     that is written again, after a crash, goes where it went before, with the same sequence numbers, and consumers drop
-    what they have. Within a partition, one task writes, in the order of the source.
+    what they have. Within a partition, one task writes, in the order of the source. While the broker is away, the
+    query waits. If the broker refuses a message for good, the query fails, and the batch is written again with new
+    numbers, since later messages may have got through: these come twice, and none is lost. A query that fails in
+    another way while it writes does the same.
 
     Costs a look-up per row, and a shuffle by partition unless `keyed_source`.
 
@@ -78,13 +87,16 @@ class Gateway:
         Create the topic with so many partitions if it does not exist.
     stamp
         Which rows carry a sequence number, by which duplicates are known: those of keys that have moved, all, or none.
-        Markers always do. The first time that messages come, their order does not depend on it; a batch that is
-        written again after a crash does, as with any other writer: without numbers its messages come twice.
+        By default those that have moved, or none if the stream's order changes from one run to the next, as above a
+        shuffle without `order_by`. Markers always do. The first time that messages come, their order does not depend
+        on it; a batch that is written again after a crash does, as with any other writer: without numbers its messages
+        come twice.
     keyed_source
         A promise that within a batch all rows of a key come from one partition of the source, as from a Kafka topic
         that was written with the same key. Then no shuffle is needed.
     order_by
-        Columns that say in which order a key's rows are, if it is not the order in which the source returns them.
+        Columns that say in which order a key's rows are, if it is not the order in which the source returns them. No
+        two rows of a key should agree in them.
     share
         ``(i, n)``: this is the i-th of n gateways, which share the keys among them; each counts and plans for its own.
     wait_for
@@ -120,7 +132,7 @@ class Gateway:
         planner: str | Planner = "smalops",
         interval_seconds: float = 10.0,
         partitions: int | None = None,
-        stamp: Stamp = "moved",
+        stamp: Stamp | None = None,
         keyed_source: bool = False,
         order_by: tuple[str, ...] | str = (),
         share: tuple[int, int] = (0, 1),
@@ -130,7 +142,7 @@ class Gateway:
     ) -> None:
         self.settings = client_settings(options)
         self.options = {**_SAFE_OPTIONS, **options}
-        if stamp not in get_args(Stamp):
+        if stamp is not None and stamp not in get_args(Stamp):
             raise ArgumentError("stamp is none, moved or all", got=stamp)
         if not 0 <= share[0] < share[1]:
             raise ArgumentError("the share (i, n) of a gateway has 0 <= i < n", got=share)
@@ -143,7 +155,16 @@ class Gateway:
             if name not in events.columns:
                 raise ColumnError("there is no such column", got=name, hint=f"one of {', '.join(events.columns)}")
         self.events, self.key, self.value, self.topic = events, key, value, topic
-        self.stamp, self.keyed_source, self.share = stamp, keyed_source, share
+        repeatable = bool(self.order_by) or not has_shuffle(events)
+        if stamp not in {None, "none"} and not repeatable:
+            raise ArgumentError(
+                "rows that come in another order when they are read again cannot be numbered",
+                where="stamp",
+                got=stamp,
+                hint="give order_by, leave the shuffle out, or take stamp='none'",
+            )
+        self.stamp: Stamp = stamp or ("moved" if repeatable else "none")
+        self.keyed_source, self.share = keyed_source, share
         self.wait_for = (wait_for,) if isinstance(wait_for, str) else tuple(wait_for)
         self.consumers = consumers
         self.control_topic = control_topic or f"{topic}.control"
@@ -152,7 +173,6 @@ class Gateway:
         self.decision: GatewayDecision | None = None
         self.report: Report | None = None
         self.batches = self.rows = self.moves = 0
-        self.repeatable = bool(self.order_by) or not has_shuffle(events)
         self._wanted_partitions = partitions
         self._has_decided = False
         self._count_every = 1
@@ -186,7 +206,7 @@ class Gateway:
         try:
             self._write(batch, batch_id)
         except Exception as error:
-            if any(sign in str(error) for sign in _STOPPED):
+            if _was_stopped(error):
                 raise RuntimeError(_STOPPED_IN_SPARKS_WORDS) from None
             raise
 
@@ -209,6 +229,13 @@ class Gateway:
     def _find_topic(self, spark: SparkSession) -> None:
         admin = Admin(spark, self.settings)
         found = admin.partitions(self.topic)
+        if found is not None and "compact" in (admin.setting(self.topic, "cleanup.policy") or ""):
+            raise ArgumentError(
+                "a compacted topic keeps a key's last message in each partition: a marker, where the key has left",
+                where=self.topic,
+                got="cleanup.policy=compact",
+                hint="write to a topic that deletes by time, and compact behind it",
+            )
         if found is None:
             if self._wanted_partitions is None:
                 raise ArgumentError("there is no such topic", got=self.topic, hint="create it, or give partitions")
@@ -221,17 +248,23 @@ class Gateway:
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         now_ms = int(time.time() * 1000)
         decision, again = self._decide(batch_id, now_ms)
+        if again and decision.parallelism != self._parallelism:
+            decision = replace(decision.renumbered(now_ms), parallelism=self._parallelism)
+            self._log.write_ruling(batch_id, decision.to_bytes())
         self.decision = decision
-        if decision.markers:
-            self._write_markers(batch.sparkSession, decision)
-        if again and not self.repeatable:
-            # Rows in another order: their numbers would pass for those of others. Better twice than lost.
-            decision = replace(decision, block=max(decision.block, block_at(now_ms)))
-        seen = self.write_batch(batch, decision)
+        try:
+            if decision.markers:
+                self._write_markers(batch.sparkSession, decision)
+            seen = self.write_batch(batch, decision)
+        except Py4JJavaError as error:
+            if not _was_stopped(error):  # rows may have been refused, and later ones not
+                self._log.write_ruling(batch_id, decision.renumbered(now_ms).to_bytes())
+            raise
         keys = self._table.keys if self._table else ()
         routed = {key: count for item, count in _counts(seen["routed"]) if (key := keys[item]) is not None}
         weight = self._count_every
-        others = {_key_bytes(item, self._text_key): weight * count for item, count in _counts(seen["others"])}
+        key_of = self._query_of(decision).key_of
+        others = {key_of(item): weight * count for item, count in _counts(seen["others"])}
         self._count_every = 1 if int(seen["rows"]) < ROWS_COUNTED_ALL else SAMPLED_ONE_IN
         self._window.add(int(seen["rows"]), routed | others)
         self.decision = decision.counted(routed)
@@ -244,20 +277,35 @@ class Gateway:
         """Return the decision for a batch, and whether it had been made before, by a process that died."""
         last = self.decision
         if last is None and batch_id > 0:
-            last = GatewayDecision.from_bytes(self._log.read(_entry(batch_id - 1))).counted(None)
+            last = self._logged(batch_id - 1).counted(None)
         if last is None:
             decision = GatewayDecision.cold(self.partitions, now_ms=now_ms, batch_id=batch_id, lane=self.lane)
         else:
             decision = last.following(batch_id, restarted_at_ms=None if self._has_decided else now_ms)
-        use = None
-        if self.consumers is not None and self.decider.due(decision, self._window, now_ms):
-            use = Admin(self._spark, self.settings).use(self.consumers, self.topic)
-        decision, report = self.decider.decide(decision, self._window, now_ms, use)
+        decision, report = self._plan(replace(decision, parallelism=self._parallelism), now_ms)
         if not self._log.write(_entry(batch_id), decision.to_bytes()):
-            return GatewayDecision.from_bytes(self._log.read(_entry(batch_id))), True
+            return self._logged(batch_id), True
         self._has_decided = True
         self.report = report or self.report
         return decision, False
+
+    def _plan(self, decision: GatewayDecision, now_ms: int) -> tuple[GatewayDecision, Report | None]:
+        use = None
+        if self.consumers is not None and self.decider.due(decision, self._window, now_ms):
+            try:
+                use = Admin(self._spark, self.settings).use(self.consumers, self.topic)
+            except SessionError:  # a broker that is away: the query waits for it, and plans a batch later
+                return decision, None
+        return self.decider.decide(decision, self._window, now_ms, use)
+
+    def _logged(self, batch_id: int) -> GatewayDecision:
+        """Return the decision that rules for a batch of the past."""
+        data = self._log.read_ruling(batch_id) or self._log.read(_entry(batch_id))  # which says that it is missing
+        return GatewayDecision.from_bytes(data)
+
+    @property
+    def _parallelism(self) -> int:
+        return self._spark.sparkContext.defaultParallelism
 
     def _write_markers(self, spark: SparkSession, decision: GatewayDecision) -> None:
         columns = {
@@ -275,10 +323,6 @@ class Gateway:
     @cached_property
     def _writer(self) -> TopicWriter:
         return TopicWriter(self.events.sparkSession, self.options, self.topic)
-
-    @cached_property
-    def _text_key(self) -> bool:
-        return not isinstance(self.events.schema[self.key].dataType, BinaryType)
 
     def _query_of(self, decision: GatewayDecision) -> RowQuery:
         """Return the query for a decision: the last one unless routes, or the share that is counted, have changed."""
@@ -315,8 +359,8 @@ def _entry(batch_id: int) -> str:
     return f"decisions/{batch_id}.0"
 
 
-def _key_bytes(item: str, text: bool) -> bytes:
-    return item.encode() if text else item.encode("iso-8859-1")
+def _was_stopped(error: Exception) -> bool:
+    return any(sign in str(error) for sign in _STOPPED)
 
 
 def _counts(top: list[Any] | None) -> list[tuple[Any, int]]:

@@ -129,6 +129,23 @@ class Admin:
             described = client.describeTopics([topic]).allTopicNames().get(ADMIN_SECONDS, self._seconds)
             return int(described[topic].partitions().size())
 
+    def setting(self, topic: str, name: str) -> str | None:
+        """Return a setting of a topic; None if we may not see it."""
+        jvm: Any = self.spark._jvm
+        resource = _class(self.spark, "org.apache.kafka.common.config.ConfigResource")
+        kind = _class(self.spark, "org.apache.kafka.common.config.ConfigResource$Type")
+        make = resource.getConstructor(_array(self.spark, [kind, jvm.java.lang.Class.forName("java.lang.String")]))
+        of_topic = make.newInstance(_array(self.spark, [kind.getField("TOPIC").get(None), topic], True))
+        with _Client(self) as client:
+            try:
+                found = client.describeConfigs([of_topic]).all().get(ADMIN_SECONDS, self._seconds)
+            except Py4JJavaError as error:
+                if "AuthorizationException" in str(error.java_exception):
+                    return None
+                raise
+            entry = found[of_topic].get(name)
+            return None if entry is None else str(entry.value())
+
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
         """Create a topic with the broker's own replication factor; does nothing if it is there."""
         jvm: Any = self.spark._jvm
@@ -151,20 +168,16 @@ class Admin:
         """Return how many messages of a topic a group has not committed yet."""
         return sum(self.use(group, topic).lags)
 
+    def messages(self, topic: str) -> int:
+        """Return how many messages were ever written to a topic; 0 if there is no such topic."""
+        with _Client(self) as client:
+            return sum(int(end.offset()) for end in self._ends(client, self._places(topic)).values())
+
     def use(self, group: str, topic: str) -> GroupUse:
         """Return how many messages of each partition a group has not committed yet, and what its members measured."""
-        jvm: Any = self.spark._jvm
-        kinds = [jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.Integer.TYPE]
-        place = _class(self.spark, "org.apache.kafka.common.TopicPartition").getConstructor(_array(self.spark, kinds))
-        spec = _class(self.spark, "org.apache.kafka.clients.admin.OffsetSpec")
-        latest = spec.getMethod("latest", _array(self.spark, [])).invoke(None, _array(self.spark, [], True))
-        count = self.partitions(topic) or 0
-        places = [place.newInstance(_array(self.spark, [topic, partition], True)) for partition in range(count)]
-        asked = jvm.java.util.HashMap()
-        for each in places:
-            asked.put(each, latest)
+        places = self._places(topic)
         with _Client(self) as client:
-            ends = client.listOffsets(asked).all().get(ADMIN_SECONDS, self._seconds)
+            ends = self._ends(client, places)
             committed = client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()
             known = committed.get(ADMIN_SECONDS, self._seconds)
             found = [known.get(each) for each in places]
@@ -174,6 +187,24 @@ class Admin:
             ]
             costs = ConsumerCosts.sum({str(at.metadata()) for at in found if at is not None})
             return GroupUse(tuple(lags), costs)
+
+    def _places(self, topic: str) -> list[Any]:
+        """Return the topic's partitions, in order."""
+        jvm: Any = self.spark._jvm
+        kinds = [jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.Integer.TYPE]
+        place = _class(self.spark, "org.apache.kafka.common.TopicPartition").getConstructor(_array(self.spark, kinds))
+        count = self.partitions(topic) or 0
+        return [place.newInstance(_array(self.spark, [topic, partition], True)) for partition in range(count)]
+
+    def _ends(self, client: Any, places: list[Any]) -> Any:
+        """Return where each of some partitions ends."""
+        jvm: Any = self.spark._jvm
+        spec = _class(self.spark, "org.apache.kafka.clients.admin.OffsetSpec")
+        latest = spec.getMethod("latest", _array(self.spark, [])).invoke(None, _array(self.spark, [], True))
+        asked = jvm.java.util.HashMap()
+        for each in places:
+            asked.put(each, latest)
+        return client.listOffsets(asked).all().get(ADMIN_SECONDS, self._seconds)
 
     @property
     def _seconds(self) -> Any:

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from unskew.kafka.decision import FIRST_IN_BLOCK
 from unskew.kafka.lookup import RouteTable
-from unskew.kafka.messages import LANE_SIGN, SEQUENCE
+from unskew.kafka.messages import DATA, FLAG, LANE_SIGN, NAMES, SEQUENCE
 from unskew.kafka.spark_kafka import constant, murmur2, place_of
 
 Stamp = Literal["none", "moved", "all"]
@@ -70,7 +70,7 @@ class RowQuery:
         self._text_key = not isinstance(schema[key].dataType, BinaryType)
         self._has_headers = "headers" in schema.names
         order = [sql.col(name).alias(f"order_{at}") for at, name in enumerate(order_by)]
-        given = [sql.col("headers").cast(HEADERS_TYPE).alias("given")] if self._has_headers else []
+        given = [_foreign(sql.col("headers").cast(HEADERS_TYPE)).alias("given")] if self._has_headers else []
         name = (sql.col(key).cast("string") if self._text_key else sql.col(key)).cast("binary")
         self._chosen = [
             name.alias("key"),
@@ -84,7 +84,8 @@ class RowQuery:
         self._own = sql.pmod(sql.xxhash64("key"), sql.lit(count)) == index if count > 1 else None
         partition = self._partition(events, table).alias("partition")
         self._placed = [sql.col("*"), partition]
-        self._order = [f"order_{at}" for at in range(len(order_by))] + ["position"]
+        # Where order_by agrees, the key decides: the same order whenever the rows come again.
+        self._order = [*(f"order_{at}" for at in range(len(order_by))), *(["key"] if order_by else []), "position"]
         # The row in a column of its own: inside a condition it would count only the rows that meet it.
         self._row = sql.monotonically_increasing_id().bitwiseAND(sql.lit(_ROW_MASK)).alias("row")
         self._written = [
@@ -107,6 +108,8 @@ class RowQuery:
         """Return what to write of a batch whose rows take their numbers from a block; observes what it counts."""
         # The block as text: a number would be compiled into the query, and every batch compiled anew.
         numbers = [self._row, sql.lit(str(block)).alias("block")]
+        if self._has_headers:  # another gateway's markers are no rows
+            rows = rows.where(~sql.coalesce(sql.exists("headers", _marks), sql.lit(False)))
         routed = rows.select(*self._chosen, *(numbers if self._keyed else ()))
         if self._own is not None:
             routed = routed.where(self._own)
@@ -114,6 +117,10 @@ class RowQuery:
             shuffled = routed.select(*self._placed).repartitionById(self._partitions, sql.col("partition"))
             routed = shuffled.sortWithinPartitions(*self._order).select("*", *numbers)
         return routed.select(*self._written).observe(SEEN, *self._counts)
+
+    def key_of(self, counted: str) -> bytes:
+        """Return the key that is counted under a name among ``others``."""
+        return counted.encode() if self._text_key else counted.encode("iso-8859-1")
 
     def _partition(self, events: DataFrame, table: RouteTable | None) -> Column:
         many = sql.lit(self._partitions)
@@ -152,6 +159,15 @@ def _route(table: RouteTable | None, key: Column) -> Column:
         return sql.lit(None).cast("int")
     place = place_of(key, table)
     return sql.when(sql.get(constant(table, "keys"), place) == key, place)
+
+
+def _marks(header: Column) -> Column:
+    return (header["key"] == FLAG) & (header["value"].cast("string") != str(DATA))
+
+
+def _foreign(headers: Column) -> Column:
+    """Return headers without those of another gateway, which mean nothing behind this one."""
+    return sql.filter(headers, lambda each: ~each["key"].isin(*sorted(NAMES)))
 
 
 def _value(schema: StructType, chosen: str | None) -> Column:

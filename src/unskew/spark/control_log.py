@@ -44,17 +44,22 @@ class ControlLog:
 
     def write_decision(self, decision: Decision) -> None:
         """Write the decision for a batch that has not started."""
-        data = decision.to_json().encode()
-        if not self.write(f"decisions/{decision.batch_id}.0", data):  # the batch before has ended a second time
-            attempt = max(self._attempts(decision.batch_id)) + 1
-            self.write(f"decisions/{decision.batch_id}.{attempt}", data)
+        self.write_ruling(decision.batch_id, decision.to_json().encode())  # again if the batch before ended twice
 
     def read_decision(self, batch_id: int) -> Decision | None:
         """Return the decision that rules for a batch, or None if there is none yet."""
+        data = self.read_ruling(batch_id)
+        return None if data is None else Decision.from_json(data.decode())
+
+    def write_ruling(self, batch_id: int, data: bytes) -> None:
+        """Write what rules for a batch from now on, under the next attempt number."""
+        if not self.write(f"decisions/{batch_id}.0", data):
+            self.write(f"decisions/{batch_id}.{max(self._attempts(batch_id)) + 1}", data)
+
+    def read_ruling(self, batch_id: int) -> bytes | None:
+        """Return what rules for a batch, None if nothing does yet."""
         attempts = self._attempts(batch_id)
-        if not attempts:
-            return None
-        return Decision.from_json(self.read(f"decisions/{batch_id}.{max(attempts)}").decode())
+        return self.read(f"decisions/{batch_id}.{max(attempts)}") if attempts else None
 
     def write_moved(self, batch_id: int, channel: int, state: bytes) -> str:
         """Keep state that waits for its channel; return the file's full path."""
