@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from unskew.errors import ArgumentError, MissingPackageError, SessionError
-from unskew.kafka.control import Control, ControlTopic
+from unskew.kafka.control import Control, ControlTopic, check_error
 from unskew.kafka.costs import ConsumerCosts
 from unskew.kafka.holds import Spill
 from unskew.kafka.messages import Record
 from unskew.kafka.order import Action, Alarm, Install, OrderMachine, Process, SendDone
+from unskew.kafka.snapshot import Snapshot
 
 FETCH_AT_MOST = 1000
 CLOCK_SECONDS = 1.0
@@ -21,9 +23,10 @@ CLOCK_SECONDS = 1.0
 class OrderedConsumer:
     """Reads a topic that a gateway writes, as one of a group, and returns each key's messages in order.
 
-    What `poll` returns counts as processed when `poll` is called again. Progress is stored every `commit_seconds`, in
-    the control topic and as the group's offsets, which never pass a message that is held. After a crash what came
-    since is returned again: each message at least once. Sequence numbers tell which (`Record.sequence`): a key's grow.
+    What `poll` returns counts as processed when `poll` or `store` is called, a message of the loop when the loop asks
+    for the next one, and both when a ``with`` block ends without an exception. Progress is stored every
+    `commit_seconds`, in the control topic and as the group's offsets, which never pass a message that is held. After
+    a crash what came since is returned again: each message at least once.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ class OrderedConsumer:
     commit_seconds
         Time between two stores.
     on_alarm
-        Called with every `Alarm`; by default they are only kept, in `alarms`.
+        Called with every `Alarm`; by default they are logged. The last thousand are in `alarms`.
 
     Examples
     --------
@@ -82,17 +85,22 @@ class OrderedConsumer:
             raise ArgumentError("state that is extracted must be installed", hint="give both extract and install")
         self._kafka = confluent_kafka
         self.topic, self.group = topic, group
-        self._extract, self._install, self._on_alarm = extract, install, on_alarm
+        self._extract, self._install, self._on_alarm = extract, install, on_alarm or _log
         self._commit_seconds = commit_seconds
         self._begin_at_the_end = settings.get("auto.offset.reset") in {"latest", "end", "largest"}
-        self.machine = OrderMachine(spill, hold_seconds=hold_seconds, on_timeout=on_timeout)
+        self.machine = OrderMachine(spill, hold_seconds=hold_seconds, on_timeout=on_timeout, drain_limit=1)
         self.alarms: deque[Alarm] = deque(maxlen=1000)
         self.moves, self.move_seconds = 0, 0.0
         self.messages, self.message_seconds = 0, 0.0
         self._returned = (0, 0.0)
+        # What has come and the machine has not seen: it lies behind every snapshot. One entry makes one message at
+        # most (`drain_limit`), so that nothing is left to do, and progress can be stored, after each of them.
+        self._inbox: deque[Record | Control] = deque()
         self._todo: deque[Action] = deque()
+        self._ready: list[Record] = []
+        self._beginning: set[int] = set()
         self._stored_at = self._clock_at = time.monotonic()
-        self._stored: dict[int, tuple[int, int]] = {}
+        self._stored: dict[int, Snapshot] = {}
         self._control = ControlTopic(control_topic or f"{topic}.control", topic, group, settings)
         self._consumer: Any = confluent_kafka.Consumer(
             {
@@ -108,105 +116,126 @@ class OrderedConsumer:
 
     def poll(self, timeout_seconds: float = 1.0, at_most: int = FETCH_AT_MOST) -> list[Record]:
         """Return the next messages, an empty list if none came in time. Those returned before count as processed."""
-        end = time.monotonic() + timeout_seconds
-        self._count_time()
+        return self._poll(timeout_seconds, at_most, at_most)
+
+    def _poll(self, timeout_seconds: float, at_most: int, fetch_at_most: int) -> list[Record]:
+        end, left = time.monotonic() + timeout_seconds, timeout_seconds
+        self._confirm()
         while True:
-            ready = self._carry_out(at_most)
-            if ready:
+            self._look_at_the_clock()
+            self._collect(at_most)
+            if self._ready:
+                ready, self._ready = self._ready, []
                 self._returned = len(ready), time.perf_counter()
                 return ready
-            now = time.monotonic()
-            if now - self._stored_at >= self._commit_seconds:
-                self.store()
-            if now - self._clock_at >= CLOCK_SECONDS:
-                self._clock_at = now
-                self._todo.extend(self.machine.on_time(time.time()))
-            if self.machine.busy:
-                self._todo.extend(self.machine.advance())
-            else:
-                self._fetch(max(0.0, min(end - now, 0.1 if self.machine.keys_on_hold else CLOCK_SECONDS)), at_most)
-            if not self._todo and time.monotonic() >= end:
+            if left < 0:
                 return []
+            self._fetch(min(left, 0.1 if self.machine.keys_on_hold else CLOCK_SECONDS), fetch_at_most)
+            left = end - time.monotonic()
 
     @property
     def costs(self) -> ConsumerCosts:
         """What messages and hand-overs cost here so far. Committed with the offsets, for the gateway's planner."""
         return ConsumerCosts(self.messages, self.message_seconds, self.moves, self.move_seconds)
 
-    def _count_time(self) -> None:
-        """Count what was returned before, with the time that the application took for it."""
+    def __iter__(self) -> Iterator[Record]:
+        """Yield messages for ever. What the loop leaves behind comes with the next loop, or the next `poll`.
+
+        A thousand messages must not take longer than ``max.poll.interval.ms``; use `poll` with a smaller `at_most`
+        where they would.
+        """
+        while True:
+            yield from self._poll(1.0, 1, FETCH_AT_MOST)
+
+    def store(self) -> None:
+        """Store progress: everything returned so far counts as processed."""
+        self._confirm()
+        self._store(self.machine.partitions)
+
+    def close(self) -> None:
+        """Leave the group and give everything back.
+
+        Progress is stored if the last `poll` returned nothing, or `store` was called since. Else what it returned, and
+        what came since the last time that progress was stored, comes again.
+        """
+        self._leave(store=not self._returned[0])
+
+    def __enter__(self) -> OrderedConsumer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._leave(store=kind is None)
+
+    def _leave(self, *, store: bool) -> None:
+        try:
+            if store:
+                self.store()
+        finally:
+            self._drop(self.machine.partitions)  # so that nothing is stored on the way out
+            self._consumer.close()
+            self._control.close()
+            self.machine.close()
+
+    def _confirm(self) -> None:
+        """What was returned is processed: count it, with the time it took, and do what had to wait for it."""
         messages, since = self._returned
         if messages:
             self.messages += messages
             self.message_seconds += time.perf_counter() - since
             self._returned = (0, 0.0)
+        while self._todo and not isinstance(self._todo[0], Process):
+            self._do(self._todo[0])
+            self._todo.popleft()
 
-    def __iter__(self) -> Iterator[Record]:
-        while True:
-            yield from self.poll()
-
-    def store(self) -> None:
-        """Store progress: everything returned by earlier calls of `poll` counts as processed."""
-        if self._todo:
-            raise SessionError("progress can be stored between two calls of poll only")
-        self._store(self.machine.partitions)
-
-    def close(self) -> None:
-        """Store progress, leave the group, give everything back."""
-        if not self._todo:
+    def _look_at_the_clock(self) -> None:
+        now = time.monotonic()
+        if now - self._stored_at >= self._commit_seconds:
             self._store(self.machine.partitions)
-        self._consumer.close()
-        self._control.close()
-        self.machine.close()
-
-    def __enter__(self) -> OrderedConsumer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        if now - self._clock_at >= CLOCK_SECONDS:
+            self._clock_at = now
+            self._todo.extend(self.machine.on_time(time.time()))
 
     def _fetch(self, seconds: float, at_most: int) -> None:
-        for control in self._control.poll():
-            self._take(control)
-        if self._todo:
+        self._inbox.extend(self._control.poll())
+        if self._inbox:
             return
-        now = time.time()
-        for message in self._consumer.consume(at_most, seconds):
-            error = message.error()
-            if error is not None:
-                if error.fatal() or error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise SessionError(f"Kafka says: {error.str()}", where=self.topic)
-                continue
-            record = Record(
-                message.partition(),
-                message.offset(),
-                message.key(),
-                message.value(),
-                tuple((name, value or b"") for name, value in message.headers() or ()),
-                message.timestamp()[1],
-            )
-            if self.machine.owns(record.partition):
-                self._todo.extend(self.machine.on_record(record, now))
+        first = self._consumer.poll(seconds)  # consume would wait on, for as many as it is asked for
+        messages = [] if first is None else [first, *self._consumer.consume(at_most - 1, 0)]
+        self._inbox.extend(_record(message) for message in messages if message.error() is None)
+        for error in filter(None, (message.error() for message in messages)):
+            check_error(error, self.topic)
 
-    def _take(self, control: Control) -> None:
-        if control.key is not None and self.machine.owns(control.partition):
-            actions = self.machine.on_done(
-                control.partition, control.key, control.set_id, control.state, time.time(), control.offset
-            )
-            self._todo.extend(actions)
-
-    def _carry_out(self, at_most: int) -> list[Record]:
-        """Do what is to be done up to the next messages; return those."""
-        ready: list[Record] = []
-        while self._todo and len(ready) < at_most:
-            if isinstance(self._todo[0], Process):
-                ready.append(self._todo[0].record)
-            elif ready:
-                return ready  # what follows must not happen before they are processed
+    def _collect(self, at_most: int) -> None:
+        """Do what is to be done up to the next messages; collect those."""
+        while len(self._ready) < at_most:
+            if not self._todo:
+                if self.machine.busy:
+                    self._todo.extend(self.machine.advance(time.time()))
+                elif self._inbox:
+                    self._todo.extend(self._take(self._inbox.popleft()))
+                else:
+                    return
+            elif isinstance(action := self._todo[0], Process):
+                self._ready.append(action.record)
+                self._todo.popleft()
+            elif self._ready:
+                return  # it must not happen before they are processed
             else:
-                self._do(self._todo[0])
-            self._todo.popleft()
-        return ready
+                self._do(action)
+                self._todo.popleft()
+
+    def _take(self, come: Record | Control) -> list[Action]:
+        if not self.machine.owns(come.partition):
+            return []
+        if isinstance(come, Record):
+            if come.partition in self._beginning:
+                self._beginning.remove(come.partition)
+                self._control.send_begin(come.partition, come.timestamp_ms)
+            return self.machine.on_record(come, time.time())
+        if come.begin is not None:
+            return self.machine.on_begin(come.partition, *come.begin, time.time(), come.offset)
+        assert come.key is not None
+        return self.machine.on_done(come.partition, come.key, come.set_id, come.state, time.time(), come.offset)
 
     def _do(self, action: Action) -> None:
         started = time.perf_counter()
@@ -221,58 +250,67 @@ class OrderedConsumer:
                 self.move_seconds += time.perf_counter() - started
         elif isinstance(action, Alarm):
             self.alarms.append(action)
-            if self._on_alarm is not None:
-                self._on_alarm(action)
+            self._on_alarm(action)
 
     def _store(self, partitions: tuple[int, ...]) -> None:
-        """Hand-overs first, then snapshots, then offsets: a crash in between repeats, and loses nothing."""
+        """Hand-overs first, then offsets, then snapshots: a crash in between repeats, and loses nothing.
+
+        Where there is a snapshot, offsets do not count. They come before it because Kafka takes them from members of
+        the group only: one that was thrown out must not write over the snapshot of its successor.
+        """
+        if self._todo or self._ready:
+            return  # something has failed, and messages wait that are behind the machine
         self._stored_at = time.monotonic()
         self._control.flush()
-        offsets, costs = [], self.costs.to_text()
-        for partition in partitions:
-            snapshot = self.machine.snapshot(partition)
-            progress = (snapshot.safe_offset, max(snapshot.resume_offset, snapshot.control_offset))
-            if self._stored.get(partition) != progress:
-                self._stored[partition] = progress
+        snapshots = {partition: self.machine.snapshot(partition) for partition in partitions}
+        changed = {p: snapshot for p, snapshot in snapshots.items() if self._stored.get(p) != snapshot}
+        if changed and self._commit(changed):
+            for partition, snapshot in changed.items():
                 self._control.send_snapshot(partition, snapshot)
-                offsets.append(self._kafka.TopicPartition(self.topic, partition, snapshot.safe_offset, metadata=costs))
-        self._control.flush()
-        if offsets:
-            try:
-                self._consumer.commit(offsets=offsets, asynchronous=False)
-            except self._kafka.KafkaException as error:
-                # A member that was thrown out may not commit. What it stored is right all the same.
-                codes = self._kafka.KafkaError
-                thrown_out = {codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS}
-                if not error.args[0].retriable() and error.args[0].code() not in thrown_out:
-                    raise
+            self._control.flush()
+            self._stored |= changed
+
+    def _commit(self, snapshots: Mapping[int, Snapshot]) -> bool:
+        """Commit offsets; return whether Kafka took them. If it did not, there is a next time, or a successor."""
+        costs, place = self.costs.to_text(), self._kafka.TopicPartition
+        offsets = [place(self.topic, p, snapshot.safe_offset, metadata=costs) for p, snapshot in snapshots.items()]
+        try:
+            self._consumer.commit(offsets=offsets, asynchronous=False)
+        except self._kafka.KafkaException as error:
+            codes = self._kafka.KafkaError
+            thrown_out = {codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS}
+            if not error.args[0].retriable() and error.args[0].code() not in thrown_out:
+                raise
+            return False
+        return True
 
     def _on_assign(self, consumer: Any, partitions: list[Any]) -> None:
         for each in partitions:
+            where = self._kafka.TopicPartition(self.topic, each.partition)
+            low, high = consumer.get_watermark_offsets(where, timeout=30)
             snapshot, controls = self._control.take_over(each.partition)
             if snapshot is not None:
-                each.offset = snapshot.safe_offset
+                known, seen = snapshot.safe_offset, snapshot.resume_offset
+                each.offset = max(low, known)
                 self.machine.restore(each.partition, snapshot)
             else:
-                each.offset = self._first_offset(consumer, each)
+                known, seen = 0, consumer.committed([where], timeout=30)[0].offset
+                each.offset = max(low, seen) if seen >= 0 else high if self._begin_at_the_end else low
                 self.machine.assign(each.partition, each.offset)
-            for control in controls:
-                self._take(control)
+            if seen > high:
+                raise SessionError(
+                    f"group {self.group!r} has read {seen} messages of a partition that ends after {high}",
+                    where=f"{self.topic}, partition {each.partition}",
+                    hint=f"if the topic was made anew, delete topic {self._control.name}, or take another group",
+                )
+            if each.offset > known:
+                self._beginning.add(each.partition)
+            self._inbox.extend(controls)
         consumer.assign(partitions)
-
-    def _first_offset(self, consumer: Any, place: Any) -> int:
-        """Return where a group without a snapshot begins: where it had committed, else at the beginning or the end."""
-        where = self._kafka.TopicPartition(self.topic, place.partition)
-        low, high = consumer.get_watermark_offsets(where, timeout=30)
-        committed = consumer.committed([where], timeout=30)[0].offset
-        if committed >= 0:
-            return int(max(low, committed))
-        return int(high if self._begin_at_the_end else low)
 
     def _on_revoke(self, consumer: Any, partitions: list[Any]) -> None:
         leaving = tuple(each.partition for each in partitions if self.machine.owns(each.partition))
-        if not self._todo:
-            self._store(leaving)
+        self._store(leaving)  # it is called in poll only, where everything returned is processed
         self._drop(leaving)
 
     def _on_lost(self, consumer: Any, partitions: list[Any]) -> None:
@@ -282,4 +320,21 @@ class OrderedConsumer:
         for partition in partitions:
             self.machine.revoke(partition)
             self._stored.pop(partition, None)
+            self._beginning.discard(partition)
+        self._inbox = deque(come for come in self._inbox if come.partition not in partitions)
         self._control.drop(partitions)
+
+
+def _log(alarm: Alarm) -> None:
+    logging.getLogger(__name__).warning("%s of %r: %s", alarm.kind, alarm.key, alarm.text)
+
+
+def _record(message: Any) -> Record:
+    return Record(
+        message.partition(),
+        message.offset(),
+        message.key(),
+        message.value(),
+        tuple((name, value or b"") for name, value in message.headers() or ()),
+        message.timestamp()[1],
+    )

@@ -12,23 +12,35 @@ from unskew.errors import FormatError, SessionError
 from unskew.kafka.messages import SET_ID
 from unskew.kafka.snapshot import Snapshot
 
-SETTINGS = {"cleanup.policy": "compact,delete", "retention.ms": str(7 * 86_400_000)}
-"""Of the topic: the last hand-over of each key and the last snapshot are kept, for a week."""
+SETTINGS = {
+    "cleanup.policy": "compact,delete",
+    "retention.ms": str(7 * 86_400_000),
+    "segment.ms": str(600_000),
+    "segment.bytes": str(16 << 20),
+}
+"""Of the topic: the last hand-over of each key and the last snapshot are kept, for a week.
+
+Kafka compacts closed segments only, and whoever takes a partition over reads all of them: so they are short.
+"""
 
 WAIT_SECONDS = 30.0
-_DONE, _SNAPSHOT = b"d", b"s"
+_DONE, _BEGIN, _SNAPSHOT = b"d", b"b", b"s"
 _NO_STATE, _STATE = b"\0", b"\1"
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One record of the control topic: a hand-over of `key`, or (without a key) a snapshot."""
+    """One record of the control topic: a hand-over of `key`, or `begin`, or a snapshot; none of them: another group's.
+
+    `begin` is a partition and the time, in ms, from which on the group reads it.
+    """
 
     partition: int
     offset: int
     key: bytes | None
     set_id: int = 0
     state: bytes | None = None
+    begin: tuple[int, int] | None = None
     snapshot: Snapshot | None = None
 
 
@@ -57,7 +69,7 @@ class ControlTopic:
         self.name = name
         self._prefix = group.encode() + b"\0"
         client = {k: v for k, v in settings.items() if k not in {"auto.offset.reset", "group.id"}}
-        ensure_topic(name, topic, client)
+        self.partitions = ensure_topic(name, topic, client)
         self._reading = {
             **client,
             "group.id": f"{group}.control",
@@ -78,6 +90,12 @@ class ControlTopic:
         value = _NO_STATE if state is None else _STATE + state
         self._send(partition, _DONE + key, value, [(SET_ID, b"%d" % set_id)])
 
+    def send_begin(self, origin: int, timestamp_ms: int) -> None:
+        """Tell the owners of all other partitions from which time on the group reads a partition."""
+        for partition in range(self.partitions):
+            if partition != origin:
+                self._send(partition, _BEGIN + b"%d" % origin, b"%d" % timestamp_ms, [])
+
     def send_snapshot(self, partition: int, snapshot: Snapshot) -> None:
         """Store where a partition stands."""
         self._send(partition, _SNAPSHOT, zlib.compress(snapshot.to_bytes(), 1), [])
@@ -91,7 +109,8 @@ class ControlTopic:
     def take_over(self, partition: int) -> tuple[Snapshot | None, list[Control]]:
         """Begin to read a partition; return its last snapshot, and what came after that was read."""
         snapshot, controls = None, list[Control]()
-        reader = self._kafka.Consumer(self._reading)
+        # The end is told by an answer without messages, which the broker delays by half a second if it may.
+        reader = self._kafka.Consumer({**self._reading, "fetch.wait.max.ms": 10})
         try:
             reader.assign([self._kafka.TopicPartition(self.name, partition, self._kafka.OFFSET_BEGINNING)])
             position = 0
@@ -99,7 +118,7 @@ class ControlTopic:
                 position = control.offset + 1
                 if control.snapshot is not None:
                     snapshot = control.snapshot
-                elif control.key is not None:
+                elif control.key is not None or control.begin is not None:
                     controls.append(control)
         finally:
             reader.close()
@@ -118,11 +137,13 @@ class ControlTopic:
         if not self._positions:
             return
         for message in self._consumer.consume(500, 0):
-            if message.error() is None:
-                self._positions[message.partition()] = message.offset() + 1
-                control = self._read(message)
-                if control is not None and control.key is not None:
-                    yield control
+            if message.error() is not None:
+                check_error(message.error(), self.name)
+                continue
+            self._positions[message.partition()] = message.offset() + 1
+            control = self._read(message)
+            if control is not None and control.snapshot is None:
+                yield control
 
     def close(self) -> None:
         """Send what is left, and give everything back."""
@@ -133,16 +154,18 @@ class ControlTopic:
     def _until_end(self, reader: Any) -> Iterator[Control]:
         end = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < end:
-            for message in reader.consume(500, 1.0):
-                error = message.error()
-                if error is None:
-                    end = time.monotonic() + WAIT_SECONDS
-                    control = self._read(message)
-                    yield control or Control(message.partition(), message.offset(), None)
-                elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
-                    return
-                elif not error.retriable():
-                    raise SessionError(f"the control topic cannot be read: {error.str()}", where=self.name)
+            message = reader.poll(1.0)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                end = time.monotonic() + WAIT_SECONDS
+                control = self._read(message)
+                yield control or Control(message.partition(), message.offset(), None)
+            elif error.code() == self._kafka.KafkaError._PARTITION_EOF:
+                return
+            elif not error.retriable():
+                raise SessionError(f"the control topic cannot be read: {error.str()}", where=self.name)
         raise SessionError("the control topic cannot be read: no answer", where=self.name)
 
     def _read(self, message: Any) -> Control | None:
@@ -154,6 +177,8 @@ class ControlTopic:
         try:
             if kind == _SNAPSHOT:
                 return Control(*place, None, snapshot=Snapshot.from_bytes(zlib.decompress(value)))
+            if kind == _BEGIN:
+                return Control(*place, None, begin=(int(name), int(value)))
             set_id = int(dict(message.headers() or ())[SET_ID])
         except (KeyError, ValueError, zlib.error) as error:
             raise FormatError("a record of the control topic is damaged", where=f"{self.name}, {place}") from error
@@ -175,6 +200,19 @@ class ControlTopic:
     def _delivered(self, error: Any, _: Any) -> None:
         if error is not None:
             self._failed.append(error)
+
+
+def check_error(error: Any, where: str) -> None:
+    """Raise `SessionError` for an error of a consumer's that does not pass by itself; it tries again after others."""
+    from confluent_kafka import KafkaError  # noqa: PLC0415 (optional)
+
+    hints = {
+        KafkaError.UNKNOWN_TOPIC_OR_PART: "was the topic deleted?",
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: "consumers read the topic, and read and write the control topic",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: "consumers need the right to read as their group",
+    }
+    if error.fatal() or error.code() in hints:
+        raise SessionError(f"Kafka says: {error.str()}", where=where, hint=hints.get(error.code()))
 
 
 def ensure_topic(name: str, like: str, settings: Mapping[str, Any]) -> int:

@@ -36,13 +36,13 @@ def read_ordered(
     """Return a stream of a topic's messages in which those of each key come in the order in which the gateway had them.
 
     Rows of a key are in one partition of the result, in order, within a batch and from batch to batch. Messages of a
-    key that has moved wait in the query's state until those of its old partition are through; markers, and what the
-    gateway wrote twice, are dropped. There is no control topic: each group of keys sees all partitions. State is in
-    the query's checkpoint, so a query that is started again goes on where it was.
+    key that has moved wait in the query's state until those of its old partition are through; markers, and numbered
+    messages that the gateway wrote twice, are dropped. There is no control topic: each group of keys sees all
+    partitions. State is in the query's checkpoint, so a query that is started again goes on where it was.
 
     Costs a shuffle by key, a Python loop over the messages, and a batch's rows of a group in memory. A shuffle behind
-    it (another ``groupBy``) does not promise order by itself: sort by `sequence`, or work in ``foreachBatch`` or
-    ``mapInArrow``.
+    it (another ``groupBy``) does not promise order by itself: work in ``foreachBatch`` or ``mapInArrow``, or sort by
+    `sequence` where the gateway numbers all messages.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def read_ordered(
         What to read.
     options
         Spark's options for Kafka: ``kafka.bootstrap.servers``, security, ``startingOffsets`` (by default the earliest;
-        from a later place on, what was held before it is not known), ``maxOffsetsPerTrigger``.
+        from a later place on, what a key had left before it is not waited for), ``maxOffsetsPerTrigger``.
     groups
         Groups of keys that are put in order side by side. Fixed for the life of a checkpoint.
     hold_seconds, on_timeout
