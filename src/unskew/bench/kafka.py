@@ -21,6 +21,7 @@ EXPONENT = 1.1
 VALUE_BYTES = 100
 TARGET = 0.9
 PLAIN, GATEWAY = "Kafka's partitioner", "gateway, keyed source"
+HEADER = f"{PLAIN}, the same header on every row"
 
 
 class KafkaBenchmark(Benchmark):
@@ -29,8 +30,8 @@ class KafkaBenchmark(Benchmark):
     Both writers are streaming queries from the same source, with batches of the same size, one after the other. Keys
     follow Zipf's law at exponent 1.1; the gateway plans, keeps its log, writes markers and numbers the rows of keys
     that have moved. From a keyed source it needs no shuffle. The others show what less and more costs: no row numbered,
-    all rows numbered, and a shuffle by partition for sources that scatter a key. Broker and Spark share this machine's
-    cores.
+    all rows numbered, a shuffle by partition for sources that scatter a key, and Spark without a gateway that adds a
+    constant header to every row. Broker and Spark share this machine's cores.
 
     The delays are those of `unskew.bench.kafka_delays`, at 50 and 20 microseconds a message.
     """
@@ -133,19 +134,25 @@ def _batch_seconds(begin: Callable[[], StreamingQuery], batches: int) -> list[fl
 def _contenders(
     spark: SparkSession, events: DataFrame, bootstrap: str, home: str
 ) -> dict[str, Callable[[], StreamingQuery]]:
+    from pyspark.sql import functions as sql  # noqa: PLC0415
+
     from unskew.kafka.spark_gateway import Gateway  # noqa: PLC0415
     from unskew.kafka.spark_kafka import Admin  # noqa: PLC0415
 
     options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
-    Admin(spark, {"bootstrap.servers": bootstrap}).create("plain", PARTITIONS)
+    admin = Admin(spark, {"bootstrap.servers": bootstrap})
     variants: dict[str, dict[str, Any]] = {
         GATEWAY: {"keyed_source": True},
         f"{GATEWAY}, no row numbered": {"keyed_source": True, "stamp": "none"},
         f"{GATEWAY}, all rows numbered": {"keyed_source": True, "stamp": "all"},
         "gateway, any source": {},
     }
-    plain = events.writeStream.format("kafka").options(**options, topic="plain", checkpointLocation=f"{home}/plain")
-    starts: dict[str, Callable[[], StreamingQuery]] = {PLAIN: plain.start}
+    header = sql.array(sql.struct(sql.lit("sm.seq").alias("key"), sql.lit(b"12345678").alias("value")))
+    starts: dict[str, Callable[[], StreamingQuery]] = {}
+    for at, (name, rows) in enumerate({PLAIN: events, HEADER: events.withColumn("headers", header)}.items()):
+        admin.create(f"plain{at}", PARTITIONS)
+        places = {"topic": f"plain{at}", "checkpointLocation": f"{home}/plain-{at}"}
+        starts[name] = rows.writeStream.format("kafka").options(**options, **places).start
     for at, (name, parameters) in enumerate(variants.items()):
         writer = Gateway(events, key="key", topic=f"topic{at}", options=options, partitions=PARTITIONS, **parameters)
         starts[name] = partial(writer.start, f"{home}/checkpoint-{at}")
