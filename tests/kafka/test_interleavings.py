@@ -50,6 +50,7 @@ class Gateway:
     decision: GatewayDecision
     sent: dict[bytes, list[bytes]] = field(default_factory=dict)
     stamp: str = "all"
+    breaks_off: float = 0.25
     ended: dict[tuple[bytes, int], int] = field(default_factory=dict)
     numbered: set[tuple[bytes, bytes]] = field(default_factory=set)
 
@@ -64,7 +65,7 @@ class Gateway:
             said = self.sent.setdefault(key, [])
             said.append(b"%d" % len(said))
             values.append(said[-1])
-        while self.rng.random() < 0.25:
+        while self.rng.random() < self.breaks_off:
             self.write(d, rows, values, self.rng.randint(0, len(rows) + len(d.markers)))
             d = GatewayDecision.from_bytes(d.to_bytes())  # a new process reads what the old one wrote down
         self.write(d, rows, values, len(rows) + len(d.markers))
@@ -290,14 +291,20 @@ def test_interleavings_quickly():
 
 
 def check_late(seed):
-    """A group begins where others were: at one moment in all partitions, or anywhere."""
+    """A group begins where others were: at one moment in all partitions, or anywhere.
+
+    Not inside a batch that is written again: of such a one it may see a marker's second copy in one partition, and take
+    that of another for a duplicate of what it has read.
+    """
     rng = random.Random(seed)
     partitions = rng.randint(2, 4)
     topic = Topic(partitions, rng)
     keys = [b"key%d" % i for i in range(rng.randint(1, 4))]
     gateway = Gateway(topic, rng, keys, GatewayDecision.cold(partitions, now_ms=1_700_000_000_000))
+    gateway.breaks_off = 0.0
     for _ in range(rng.randint(1, 10)):
         gateway.batch()
+    gateway.breaks_off = 0.25
     moment = rng.randrange(next(topic.clock))
     starts = [next((r.offset for r in part if r.timestamp_ms > moment), None) for part in topic.partitions]
     starts = [end if start is None else start for start, end in zip(starts, topic.next_offset, strict=True)]

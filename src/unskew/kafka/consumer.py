@@ -200,7 +200,11 @@ class OrderedConsumer:
         if self._inbox:
             return
         first = self._consumer.poll(seconds)  # consume would wait on, for as many as it is asked for
-        messages = [] if first is None else [first, *self._consumer.consume(at_most - 1, 0)]
+        if first is not None:
+            self._receive([first])  # at once: a rebalance in the next call takes it away again
+            self._receive(self._consumer.consume(at_most - 1, 0))
+
+    def _receive(self, messages: list[Any]) -> None:
         self._inbox.extend(_record(message) for message in messages if message.error() is None)
         for error in filter(None, (message.error() for message in messages)):
             check_error(error, self.topic)
