@@ -19,7 +19,7 @@ Pairs = list[str] | None
 Folder = Annotated[
     Path | None, typer.Option(help="Where the broker keeps its data.", show_default="the user's state folder")
 ]
-FOLLOW_SECONDS = 1.0
+FOLLOW_SECONDS = 0.5
 
 kafka = typer.Typer(
     name="kafka",
@@ -213,7 +213,7 @@ def _events(spark: Any, **given: Any) -> Any:
 
 def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool) -> None:
     """Show what happens until the query ends, enough batches are written, or somebody presses Ctrl-C."""
-    from pyspark.errors import StreamingQueryException
+    import time
 
     last = -1
     try:
@@ -228,11 +228,11 @@ def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool
                     )
                 if batches is not None and running.batches >= batches:
                     break
-                query.awaitTermination(int(FOLLOW_SECONDS))
+                time.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:
         pass
-    except StreamingQueryException as error:
-        raise SessionError("the gateway failed", where=running.topic, got=_last_cause(error)) from error
+    if query.exception() is not None:
+        raise SessionError("the gateway failed", where=running.topic, got=_last_cause(query.exception()))
     query.stop()
     decision, report = running.decision, running.report
     figures = {
