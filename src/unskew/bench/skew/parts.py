@@ -53,11 +53,11 @@ class Part:
 def quick_parts() -> list[Part]:
     """Return the two skews of the headline, on few batches."""
     setup = Setup(work_seconds=2.0, short=True)
-    one = replace(shifting(1.0, epochs=1, hold=12), warm_up=3)
+    one = replace(shifting(1.0, epochs=1, hold=8), warm_up=3)
     more = replace(shifting(1.4, epochs=1, hold=6), warm_up=3)
     return [
         Part(one, (*BOUNDS, mixed(0.02)), setup),
-        Part(more, (*BOUNDS, SPLIT, PKG), replace(setup, work_seconds=1.2)),
+        Part(more, (*BOUNDS, SPLIT), replace(setup, work_seconds=1.2)),
     ]
 
 
