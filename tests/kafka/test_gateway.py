@@ -176,7 +176,7 @@ def test_a_new_checkpoint_waits_until_everything_is_read(broker, new_topic, spar
     from unskew.kafka import gateway, spark_gateway
 
     topic = new_topic(2)
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for number in range(10):
         producer.produce(topic, b"old", b"key%d" % number)
     producer.flush()
@@ -322,7 +322,7 @@ def test_the_command_wants_a_checkpoint_for_a_topic_with_messages(broker, new_to
     ensure_connector(spark)
     one = gateway(events, key="user", topic=new_topic(2), options=settings(broker))
     _refuse_a_topic_with_messages(spark, one)
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     producer.produce(one.topic, b"value", b"key")
     producer.flush()
     with pytest.raises(ArgumentError, match="has messages"):

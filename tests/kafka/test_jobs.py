@@ -22,7 +22,7 @@ def test_a_job_reads_a_topic_and_writes_another(broker, new_topic, spark, tmp_pa
     from unskew.jobs.view import NoView
 
     source, sink = new_topic(2), new_topic(1)
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     for number in range(60):
         user = f"user{number % 3}"
         producer.produce(source, json.dumps({"user": user, "amount": number}), user)
