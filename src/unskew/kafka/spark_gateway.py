@@ -60,10 +60,11 @@ class Gateway:
 
     Routes, epoch and generation of a batch are kept in the checkpoint before anything of the batch is written: a batch
     that is written again, after a crash, goes where it went before, with the same sequence numbers, and consumers drop
-    what they have. Within a partition, one task writes, in the order of the source. While the broker is away, the
-    query waits. If the broker refuses a message for good, the query fails, and the batch is written again with new
-    numbers, since later messages may have got through: these come twice, and none is lost. A query that fails in
-    another way while it writes does the same.
+    what they have. Within a partition, one task writes, in the order of the source.
+
+    While the broker is away, the query waits, for ten minutes at most before it sends more. If the broker refuses a
+    message for good, the query fails, and the batch is written again with new numbers, since later messages may have
+    got through: these come twice, and none is lost. A query that fails in another way while it writes does the same.
 
     Costs a look-up per row, and a shuffle by partition unless `keyed_source`.
 
