@@ -225,12 +225,12 @@ def test_a_message_refused_for_good_is_not_lost_behind_later_ones(broker, new_to
 
 
 def test_under_another_parallelism_a_batch_gets_new_numbers(broker, new_topic, events, tmp_path):
-    from unskew.kafka import gateway
+    from unskew.kafka.spark_gateway import Gateway
 
     topic = new_topic(1)
 
     def run(parallelism, fail_at=None):
-        class Sized(type(gateway(events, key="user", topic=topic, options=settings(broker)))):
+        class Sized(Gateway):
             _parallelism = parallelism
 
             def write_batch(self, rows, decision, block=None):
