@@ -10,14 +10,12 @@ that starts again goes on with what it knew. At the end it is compared with a tr
 """
 
 import argparse
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 import unskew
@@ -26,6 +24,7 @@ from unskew.operators import DecisionTree, DecisionTreeModel, Histogram, group_r
 from unskew.operators.tree_growth import newest
 from unskew.operators.tree_model import MESSAGE_KEY
 from unskew.spark import session
+from unskew.testing import write_batches
 from unskew.workloads.flights import flights_file
 
 FEATURES = ["dep_delay", "dep_time", "distance", "hour", "month", "air_time"]
@@ -92,8 +91,7 @@ def main() -> None:
     batches = [everything.slice(number * given.rows, given.rows) for number in range(given.rounds)]
     spark = session()
     with TemporaryDirectory() as folder:
-        for number, batch in enumerate(batches):
-            pq.write_table(batch, Path(folder) / f"{number:03d}.parquet")
+        write_batches(folder, batches)
         schema = ", ".join(f"{name} double" for name in FEATURES) + ", label string"
         stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
         tree, query = train(stream, folder, asked)

@@ -6,20 +6,18 @@ Every row costs two milliseconds of waiting, as a call to a service would. Print
 the time of each batch and the channels in use. Takes five minutes.
 """
 
-import os
 import sys
 import time
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from matplotlib import pyplot as plt
 
 import unskew
 from unskew.spark import session
+from unskew.testing import write_batches
 
 ROWS, TRIGGER_SECONDS = 3000, 10
 LOAD = [1] * 9 + [3] * 9 + [1] * 8
@@ -37,13 +35,9 @@ def main() -> None:
     rng = np.random.default_rng(0)
     spark = session(master="local[10]")
     with TemporaryDirectory() as home:
-        data = Path(home) / "data"
-        data.mkdir()
-        for batch, times in enumerate(LOAD):
-            keys = rng.zipf(1.2, ROWS * times) % 5000
-            pq.write_table(pa.table({"user": keys, "value": np.ones(len(keys))}), data / f"{batch:03d}.parquet")
-            os.utime(data / f"{batch:03d}.parquet", (1_700_000_000 + batch,) * 2)
-        events = spark.readStream.schema("user long, value double").option("maxFilesPerTrigger", 1).parquet(str(data))
+        keys = [rng.zipf(1.2, ROWS * times) % 5000 for times in LOAD]
+        data = write_batches(f"{home}/data", [pa.table({"user": each, "value": np.ones(len(each))}) for each in keys])
+        events = spark.readStream.schema("user long, value double").option("maxFilesPerTrigger", 1).parquet(data)
         query = (
             unskew.balance(events, "user", channels="auto", max_channels=10)
             .apply_per_key(call_a_service, "user long, n long", "n long")

@@ -12,18 +12,17 @@ import importlib
 import inspect
 import re
 from collections import Counter
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 import unskew
 from unskew.operators import NaiveBayes, NaiveBayesModel
 from unskew.spark import session
+from unskew.testing import write_batches
 
 PACKAGES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "stats")
 WORD = re.compile(r"[a-z_]{2,}")
@@ -91,8 +90,7 @@ def main() -> None:
     spark = session()
     with TemporaryDirectory() as folder:
         size = -(-to_learn.num_rows // given.batches)
-        for number in range(given.batches):
-            pq.write_table(to_learn.slice(number * size, size), Path(folder) / f"{number:03d}.parquet")
+        write_batches(folder, [to_learn.slice(number * size, size) for number in range(given.batches)])
         stream = spark.readStream.schema("words array<string>, label string").option("maxFilesPerTrigger", 1)
         model, query = train(stream.parquet(folder), classes, f"{folder}/checkpoint", asked)
     alone = trained_here(to_learn, classes)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.bench.harness import Row
-from unskew.bench.operator_queries import NATIVE, OURS, Query, side_by_side, started, write_batches
+from unskew.bench.operator_queries import NATIVE, OURS, Query, side_by_side, started, write_rows
 from unskew.bench.operator_subjects import ROWS_PER_KEY, SHAPES
 from unskew.bench.streams import Start
 from unskew.operators import SelfJoin
@@ -89,7 +89,7 @@ def pairs(cases: Sequence[Case]) -> list[Row]:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             for number, case in enumerate(cases):
                 folder = Path(home) / str(number)
-                write_batches(folder, [case.rows] * case.batches, SHAPES[case.shape])
+                write_rows(folder, [case.rows] * case.batches, SHAPES[case.shape])
                 every = contenders(case)
                 chosen = {who: every[who] for who in (OURS, *case.contenders)}
                 results += side_by_side(

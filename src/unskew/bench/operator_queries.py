@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 import unskew
 from unskew.bench.harness import Row
-from unskew.bench.operator_subjects import FIRST_SECOND, SCHEMA, SHAPES, Subject, batch_rows
+from unskew.bench.operator_subjects import SCHEMA, SHAPES, Subject, batch_rows
 from unskew.bench.streams import Start, batch_seconds, discard
 from unskew.spark import session
+from unskew.testing import write_batches
 
 CHANNELS = 4
 WARM_UPS = 3
@@ -42,13 +41,9 @@ def beside_python(subjects: list[Subject], rows: int, batches: int = 1) -> list[
     return _compared(queries, PYTHON, [rows // 50] * WARM_UPS + [rows] * batches, skipped=WARM_UPS)
 
 
-def write_batches(folder: Path, sizes: Sequence[int], exponent: float) -> None:
+def write_rows(folder: Path, sizes: Sequence[int], exponent: float) -> None:
     """Write a file for each batch, of so many rows."""
-    folder.mkdir(parents=True)
-    for batch, rows in enumerate(sizes):
-        path = folder / f"{batch:05d}.parquet"
-        pyarrow.parquet.write_table(batch_rows(batch, rows, exponent), path)
-        os.utime(path, (FIRST_SECOND + batch, FIRST_SECOND + batch))
+    write_batches(folder, (batch_rows(batch, rows, exponent) for batch, rows in enumerate(sizes)))
 
 
 def started(mode: str, query: Query) -> Start:
@@ -88,7 +83,7 @@ def _compared(queries: Mapping[Subject, Query], who: str, sizes: Sequence[int], 
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             for shape, exponent in SHAPES.items():
                 folder = Path(home) / shape
-                write_batches(folder, sizes, exponent)
+                write_rows(folder, sizes, exponent)
                 for subject, query in queries.items():
                     contenders = {OURS: _ours(subject), who: _theirs(subject, query)}
                     name = f"{subject.name}, {shape}, {sizes[-1]:,} rows a batch"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
+
+from unskew.testing import write_batches
 
 SCHEMA = "key string, value double"
 
@@ -31,11 +31,8 @@ def write_files(folder: Path, batches: int, rows: int, keys: int, exponent: floa
 
 
 def write_file(folder: Path, batch: int, keys: pa.Array, values: np.ndarray[Any, Any]) -> None:
-    """Write the file of one batch; Spark reads the oldest first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{batch:05d}.parquet"
-    pa.parquet.write_table(pa.table({"key": keys, "value": values}), path)
-    os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
+    """Write the file of one batch."""
+    write_batches(folder, [pa.table({"key": keys, "value": values})], first=batch)
 
 
 def read_files(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import queue
 import signal
 import tempfile
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,11 +30,11 @@ from unskew.spark.balance import balance
 from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.query import BalancedQuery
 from unskew.spark.trial import is_running
+from unskew.testing import write_batches
 from unskew.workloads import workload
 
 HOT_KEYS = 5
 STOP_SECONDS = 10
-FIRST_SECOND = 1_700_000_000
 
 Query = StreamingQuery | BalancedQuery
 
@@ -186,12 +184,8 @@ def write_rows(settings: Settings, folder: Path) -> None:
         interval_seconds=1,
         every_seconds=settings.batches_per_shift,
     )
-    folder.mkdir(parents=True)
-    for number in range(settings.batches):
-        users = np.char.add("user-", stream.keys(number, settings.rows).astype(str))
-        path = _file(folder, number)
-        pq.write_table(pa.table({"key": users}), path)
-        os.utime(path, (FIRST_SECOND + number,) * 2)  # Spark reads the oldest first
+    drawn = (stream.keys(number, settings.rows) for number in range(settings.batches))
+    write_batches(folder, (pa.table({"key": np.char.add("user-", keys.astype(str))}) for keys in drawn))
 
 
 def events(spark: SparkSession, folder: Path) -> DataFrame:
@@ -201,13 +195,9 @@ def events(spark: SparkSession, folder: Path) -> DataFrame:
 
 def recount(spark: SparkSession, folder: Path, batches: int) -> dict[str, int]:
     """Count the rows of the first so many batches once more, as a plain batch job without state."""
-    files = [str(_file(folder, number)) for number in range(batches)]
+    files = [str(file) for file in sorted(folder.glob("*.parquet"))[:batches]]
     counted = spark.read.schema("key string").parquet(*files).groupBy("key").count().toArrow()
     return dict(zip(counted["key"].to_pylist(), counted["count"].to_pylist(), strict=True))
-
-
-def _file(folder: Path, number: int) -> Path:
-    return folder / f"{number:05d}.parquet"
 
 
 def _batch(number: int, seconds: float, output: pd.DataFrame, channels: int) -> Batch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -24,6 +23,7 @@ from unskew.spark.committed import read_committed
 from unskew.spark.inputs import tagged
 from unskew.spark.query import BalancedQuery
 from unskew.spark.stage import Stage
+from unskew.testing import write_batches
 from unskew.workloads.base import START
 from unskew.workloads.tpch import Tpch
 
@@ -211,12 +211,8 @@ class TpchQ5:
 def write(tpch: Tpch, folder: str, slices: int) -> None:
     """Write the tables to folders of files: of each stream as many as there are slices, in order of time."""
     for name, rows in tpch.tables()._asdict().items():
-        place = Path(folder) / name
-        place.mkdir(parents=True)
-        for number, part in enumerate(tpch.slices(rows, slices) if name in ("orders", "lineitem") else [rows]):
-            file = place / f"{number:05d}.parquet"
-            pq.write_table(part, file)
-            os.utime(file, (1_700_000_000 + number,) * 2)  # Spark reads the oldest file first
+        parts = tpch.slices(rows, slices) if name in ("orders", "lineitem") else [rows]
+        write_batches(Path(folder) / name, parts)
 
 
 def read(spark: SparkSession, folder: str) -> Inputs:

@@ -5,9 +5,14 @@
     check_operator(operator, batches, key="user")
 
 An operator is right if its result is the same whatever is put between the batches, and whatever the number of channels.
+
+And then on Spark, with the same batches:
+
+    spark.readStream.schema(...).option("maxFilesPerTrigger", 1).parquet(write_batches(folder, batches))
 """
 
 from unskew.testing.check import CheckError, check_operator
+from unskew.testing.files import write_batches
 from unskew.testing.run import RunResult, run
 from unskew.testing.steps import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, disturbed
 
@@ -22,4 +27,5 @@ __all__ = [
     "check_operator",
     "disturbed",
     "run",
+    "write_batches",
 ]

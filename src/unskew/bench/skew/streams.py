@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from unskew.testing import write_batches
 from unskew.workloads import Workload
 from unskew.workloads.fluctuation import Fluctuation
 from unskew.workloads.key_shift import KeyShift
@@ -85,12 +84,8 @@ class Stream:
         return self.workload.rows(self.interval(number), self.rows * parts, part, parts).select(COLUMNS)
 
     def write(self, folder: Path) -> None:
-        """Write one Parquet file per batch; Spark reads the oldest first."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for number in range(self.batches):
-            path = folder / f"{number:05d}.parquet"
-            pq.write_table(pa.Table.from_batches([self.batch(number)]), path)
-            os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        """Write one file per batch."""
+        write_batches(folder, (pa.Table.from_batches([self.batch(number)]) for number in range(self.batches)))
 
     def read(self, spark: SparkSession, folder: Path) -> DataFrame:
         """Return the files as a stream, one per batch."""
