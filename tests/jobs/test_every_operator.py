@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from unskew.cli import main
 from unskew.jobs.operators import known_operators, make_operator
-from unskew.testing import run
+from unskew.testing import run, write_batches
 
 # operator, key, parameters as they are typed
 CASES: dict[str, tuple[str, dict[str, str]]] = {
@@ -79,9 +78,7 @@ def test_parameters_in_words_make_an_operator_that_works(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_command_line_reaches_it(spark, tmp_path: Path, name: str, capsys) -> None:
     key, parameters = CASES[name]
-    (tmp_path / "in").mkdir()
-    for number, table in enumerate(needed(name)):
-        pq.write_table(table, tmp_path / "in" / f"{number}.parquet")
+    write_batches(tmp_path / "in", needed(name))
     column = "time" if name == "interval-join" else "at"
     with pytest.raises(SystemExit) as stopped:
         main(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from unskew.cli import main
@@ -19,6 +17,7 @@ from unskew.jobs.dry_run import preview
 from unskew.jobs.query import start
 from unskew.jobs.run import run
 from unskew.jobs.view import LiveView, NoView, line, picture
+from unskew.testing import write_batches
 from unskew.workloads.flights import flights_file
 
 pytestmark = pytest.mark.spark
@@ -31,10 +30,7 @@ def flights(tmp_path_factory) -> Path:
     """Give a folder with the first 15,000 flights as they are, in three files."""
     folder = tmp_path_factory.mktemp("flights")
     table = pa.Table.from_pandas(pd.read_csv(flights_file(), nrows=15_000), preserve_index=False)
-    for number in range(FILES):
-        path = folder / f"{number}.parquet"
-        pq.write_table(table.slice(number * 5_000, 5_000), path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    write_batches(folder, [table.slice(number * 5_000, 5_000) for number in range(FILES)])
     return folder
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unskew
 from unskew.errors import ColumnError
-from unskew.testing import check_operator, disturbed, run
+from unskew.testing import check_operator, disturbed, run, write_batches
 
 SECOND = 1_000_000
 KIND = pa.timestamp("us", "UTC")
@@ -111,9 +109,7 @@ def test_says_what_does_not_fit(visits: Any) -> None:
 @pytest.mark.slow
 def test_gives_the_same_on_spark(visits: Any, spark: Any, tmp_path: Path) -> None:
     batches = random_batches(5, rows=200)
-    for number, rows in enumerate(batches):
-        pq.write_table(rows, tmp_path / f"{number}.parquet")
-        os.utime(tmp_path / f"{number}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+    write_batches(tmp_path, batches)
     files = spark.readStream.schema("user string, action string, ts timestamp").option("maxFilesPerTrigger", 1)
     events = files.parquet(str(tmp_path)).withWatermark(*WATERMARK)
     written: list[tuple[Any, ...]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import time
 from collections import Counter
@@ -17,16 +16,9 @@ import unskew
 from unskew.errors import ArgumentError, CheckpointError, ColumnError, KeyTypeError
 from unskew.spark.labels import channel_labels
 from unskew.spark.writer import BYTES_PER_BATCH
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
-
-
-def write_batches(folder: Path, tables: list[pa.Table]) -> None:
-    folder.mkdir(exist_ok=True)
-    for number, table in enumerate(tables):
-        path = folder / f"{number:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
 def stream(spark, folder: Path, schema: str):
@@ -129,7 +121,7 @@ def test_a_checkpoint_continues_and_refuses_another_query(spark, tmp_path: Path)
     balanced = unskew.balance(events, "key", channels=2, planner="minmig", tolerance=0.0)
     sink = Collect()
     run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
-    write_batches(tmp_path / "data", [pa.table({"key": k}) for k in keys])
+    write_batches(tmp_path / "data", [pa.table({"key": k}) for k in keys[2:]], first=2)
     query = run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
     final = {row.key: row.n for batch in sorted(sink.batches) for row in sink.batches[batch]}
     assert final == Counter(np.concatenate(keys).tolist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from itertools import pairwise
@@ -10,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unskew
 from unskew.planners import planner
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
@@ -41,12 +40,8 @@ def test_no_more_moves_than_must(spark, tmp_path: Path, wishes: tuple[int, ...])
     """From one channel to ten and back to two: exact counts, one batch a step, and each step moves the fewest slots."""
     rng = np.random.default_rng(0)
     keys = [rng.integers(0, 500, 300) for _ in range(len(wishes) + 2)]
-    (tmp_path / "data").mkdir()
-    for number, column in enumerate(keys):
-        path = tmp_path / "data" / f"{number:03d}.parquet"
-        pq.write_table(pa.table({"key": column}), path)
-        os.utime(path, (1_700_000_000 + number,) * 2)
-    events = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
+    data = write_batches(tmp_path / "data", [pa.table({"key": column}) for column in keys])
+    events = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(data)
     balanced = unskew.balance(events, "key", channels=1, max_channels=10, planner=planner("keep"), slots=SLOTS)
     queries, tables, totals = [], [], {}
 

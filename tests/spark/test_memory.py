@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unskew
 from unskew.errors import ArgumentError
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
 
 def write_keys(folder: Path, batches: int, rows: int, keys: int) -> Counter:
     rng, truth = np.random.default_rng(3), Counter()
-    folder.mkdir()
+    tables = []
     for batch in range(batches):
         drawn = rng.permutation(keys)[:rows] if batch == 0 else rng.integers(0, keys, rows)
         truth.update(drawn.tolist())
-        path = folder / f"{batch:03d}.parquet"
-        pq.write_table(pa.table({"user": drawn, "text": [f"text of user {key}" for key in drawn.tolist()]}), path)
-        os.utime(path, (1_700_000_000 + batch,) * 2)
+        tables.append(pa.table({"user": drawn, "text": [f"text of user {key}" for key in drawn.tolist()]}))
+    write_batches(folder, tables)
     return truth
 
 

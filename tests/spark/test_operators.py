@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import sys
 from collections import Counter
@@ -12,13 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
 import unskew
 from unskew.operators import DecisionTree, HeavyHitters, History, NaiveBayes, ProgressiveSort, SelfJoin, TableJoin, TopK
 from unskew.testing import run as reference
+from unskew.testing import write_batches
 
 sys.path.insert(0, str(Path(__file__).parent / "exactness"))
 
@@ -28,15 +27,6 @@ pytestmark = pytest.mark.spark
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def write_batches(folder: Path, tables: list[pa.Table]) -> str:
-    folder.mkdir()
-    for number, table in enumerate(tables):
-        path = folder / f"{number:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-    return str(folder)
 
 
 def stream(spark: Any, folder: str) -> Any:
@@ -295,7 +285,6 @@ def test_a_tree_goes_on_growing_where_its_checkpoint_ended(spark: Any, tmp_path:
         stage = unskew.balance(stream(spark, folder), "kind", **settings).apply(operator)
         rounds += run(stage, tmp_path / "checkpoint")[0]
         if number == 0:
-            for place, table in enumerate(tables[2:], start=2):
-                pq.write_table(table, f"{folder}/{place:03d}.parquet")
+            write_batches(folder, tables[2:], first=2)
     assert [output.to_pylist() for output in rounds] == [output.to_pylist() for output in expected]
     assert rounds[-1]["leaves"][0].as_py() > 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +22,7 @@ from unskew.operators import KeyedState, MemoryStore
 from unskew.routing.table import RoutingTable
 from unskew.spark.packing import unpack
 from unskew.spark.per_key import LeanFunction, Rows, state_of, write_initial_state
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
@@ -32,13 +31,8 @@ Batches = dict[int, list[tuple[Any, ...]]]
 
 def stream(spark: SparkSession, folder: Path, tables: list[pa.Table]) -> DataFrame:
     """Write one file per batch, and return the stream of them."""
-    folder.mkdir(exist_ok=True)
-    for number, table in enumerate(tables):
-        path = folder / f"{number:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-    schema = from_arrow_schema(tables[0].schema)
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    files = spark.readStream.schema(from_arrow_schema(tables[0].schema)).option("maxFilesPerTrigger", 1)
+    return files.parquet(write_batches(folder, tables))
 
 
 def run(stream: Any, checkpoint: Path, mode: str = "update") -> tuple[Batches, Any]:
@@ -139,7 +133,7 @@ def test_the_same_rows_as_spark_alone_then_continue_from_its_state(new_york: Spa
     assert ours == native
     assert query.moves
 
-    stream(new_york, tmp_path / "rows", [*batches, odd_rows(4)])
+    write_batches(tmp_path / "rows", [odd_rows(4)], first=3)
     later = stream(new_york, tmp_path / "later", [odd_rows(4)])
     before = state_of(new_york, str(tmp_path / "native"))
     continued, _ = run(

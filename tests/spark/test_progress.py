@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from urllib.request import urlopen
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener, StreamingQueryProgress
 
 import unskew
 from unskew.spark.prometheus import CONTENT_TYPE
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
@@ -47,10 +46,7 @@ def ended(spark, tmp_path_factory):
     """Give a query of four batches with a hot key that has ended, and what its listener heard."""
     folder = tmp_path_factory.mktemp("progress")
     keys = [np.where(np.arange(ROWS) % 2 == 0, 7, np.random.default_rng(i).integers(0, 50, ROWS)) for i in range(4)]
-    for number, column in enumerate(keys):
-        path = folder / f"{number}.parquet"
-        pq.write_table(pa.table({"key": column}), path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    write_batches(folder, [pa.table({"key": column}) for column in keys])
     events = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(folder))
     writer = unskew.balance(events, "key", channels=3, min_gain=0.0, tolerance=0.0).aggregate(n="count").writeStream
     query = writer.foreachBatch(lambda rows, _: time.sleep(0.5)).queryName("hot").trigger(availableNow=True).start()

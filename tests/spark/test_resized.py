@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unskew
 from unskew.cli import main
 from unskew.errors import ArgumentError, CheckpointError
 from unskew.spark.resized import resize_checkpoint
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
-
-
-def write(folder: Path, first: int, tables: list[pa.Table]) -> None:
-    folder.mkdir(exist_ok=True)
-    for number, table in enumerate(tables, first):
-        path = folder / f"{number:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
 def forget_commit(checkpoint: Path, batch_id: int) -> None:
@@ -39,7 +30,7 @@ def forget_commit(checkpoint: Path, batch_id: int) -> None:
 def test_a_resized_checkpoint_goes_on_exactly(spark, tmp_path, capsys) -> None:
     """State moves all the time, and the last batch before was planned and not committed."""
     keys = [np.random.default_rng(i).zipf(1.4, 1500) % 200 for i in range(6)]
-    write(tmp_path / "data", 0, [pa.table({"key": each}) for each in keys[:3]])
+    write_batches(tmp_path / "data", [pa.table({"key": each}) for each in keys[:3]])
     events = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
     seen: dict[int, dict[int, int]] = {}
 
@@ -67,7 +58,7 @@ def test_a_resized_checkpoint_goes_on_exactly(spark, tmp_path, capsys) -> None:
     assert (done["max_channels_before"], done["max_channels"], done["channels"], done["batch_id"]) == (2, 5, 2, 1)
     assert done["state_bytes"] > 0
 
-    write(tmp_path / "data", 3, [pa.table({"key": each}) for each in keys[3:]])
+    write_batches(tmp_path / "data", [pa.table({"key": each}) for each in keys[3:]], first=3)
     query = start(new, 5)
     query.resize(5)
     query.awaitTermination()
@@ -131,10 +122,10 @@ def test_watermarks_and_timeouts_are_carried_over(spark, tmp_path, max_channels)
     def balanced(checkpoint: Path, most: int) -> list:
         return run(unskew.balance(events(), "user", channels=2, max_channels=most, tolerance=0.0), checkpoint)
 
-    write(tmp_path / "data", 0, tables[:3])
+    write_batches(tmp_path / "data", tables[:3])
     theirs, ours = native(), balanced(tmp_path / "old", 3)
     resize_checkpoint(spark, str(tmp_path / "old"), max_channels, str(tmp_path / "new"))
-    write(tmp_path / "data", 3, tables[3:])
+    write_batches(tmp_path / "data", tables[3:], first=3)
     theirs += native()
     ours += balanced(tmp_path / "new", max_channels)
     assert any(ended for _, _, ended in theirs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 CHANNELS, SLOW, ROWS, BATCHES = 4, 3.0, 2000, 12
@@ -41,15 +39,11 @@ def main(home: Path) -> None:
     """Run the stream; the rows are even, so with equal channels there would be nothing to do."""
     import unskew
     from unskew.spark.local_session import SHORT_RUN, session
+    from unskew.testing import write_batches
 
-    rng, truth = np.random.default_rng(0), Counter()
-    (home / "data").mkdir()
-    for batch in range(BATCHES):
-        keys = rng.integers(0, 400, ROWS)
-        truth.update(keys.tolist())
-        path = home / "data" / f"{batch:03d}.parquet"
-        pq.write_table(pa.table({"user": keys, "x": np.ones(ROWS)}), path)
-        os.utime(path, (1_700_000_000 + batch,) * 2)
+    keys = np.random.default_rng(0).integers(0, 400, (BATCHES, ROWS))
+    truth = Counter(keys.ravel().tolist())
+    write_batches(home / "data", [pa.table({"user": batch, "x": np.ones(ROWS)}) for batch in keys])
     spark = session(master=f"local[{CHANNELS}]", config=SHORT_RUN)
     events = spark.readStream.schema("user long, x double").option("maxFilesPerTrigger", 1).parquet(str(home / "data"))
     counts: dict[int, int] = {}

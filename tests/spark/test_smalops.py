@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unskew
 from unskew.planners import planner
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
@@ -21,15 +20,14 @@ def test_counts_are_exact_while_hot_keys_move_and_cool_down(spark, tmp_path: Pat
     rng = np.random.default_rng(4)
     truth: Counter[int] = Counter()
     expected: dict[int, dict[int, int]] = {}
-    (tmp_path / "data").mkdir()
+    tables = []
     for batch in range(6):
         keys = rng.zipf(1.3, 3000) % 300 + (1000 if batch >= 2 else 0)  # other keys are hot from the third batch on
         truth.update(keys.tolist())
         expected[batch] = {key: truth[key] for key in set(keys.tolist())}
-        path = tmp_path / "data" / f"{batch}.parquet"
-        pq.write_table(pa.table({"key": keys}), path)
-        os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))
-    events = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
+        tables.append(pa.table({"key": keys}))
+    files = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1)
+    events = files.parquet(write_batches(tmp_path / "data", tables))
     chosen = planner("smalops", hot_threshold=0.01)
     counted = unskew.balance(events, "key", channels=3, planner=chosen, min_gain=0.0).aggregate(n="count")
     seen: dict[int, dict[int, int]] = {}

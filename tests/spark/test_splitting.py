@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import unskew
 from unskew.errors import ArgumentError
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
 
 def zipf_batches(folder: Path, exponents: list[float], rows: int, keys: int = 2000) -> list[Counter]:
     """Write one file of Zipf keys a batch, and return the true running counts of the keys in each."""
-    rng, total, truth = np.random.default_rng(5), Counter(), []
-    folder.mkdir()
-    for batch, exponent in enumerate(exponents):
+    rng, total, truth, tables = np.random.default_rng(5), Counter(), [], []
+    for exponent in exponents:
         shares = np.arange(1, keys + 1) ** -exponent
         drawn = rng.choice(keys, rows, p=shares / shares.sum())
         values = [None if key == 0 else f"k{key}" for key in drawn.tolist()]  # the hottest key is null
-        path = folder / f"{batch:03d}.parquet"
-        pq.write_table(pa.table({"key": pa.array(values, pa.string())}), path, row_group_size=rows // 4)
-        os.utime(path, (1_700_000_000 + batch,) * 2)
+        tables.append(pa.table({"key": pa.array(values, pa.string())}))
         seen = Counter(values)
         total.update(seen)
         truth.append({key: total[key] for key in seen})
+    write_batches(folder, tables, row_group_size=rows // 4)
     return truth
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,19 +14,12 @@ import pytest
 import unskew
 from unskew.errors import ArgumentError, CheckpointError, ColumnError
 from unskew.operators import IntervalJoin
+from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
 
 DELAY = "8 minutes"
 START = datetime(2024, 1, 1, tzinfo=UTC)
-
-
-def write(folder: Path, tables: list[pa.Table]) -> None:
-    folder.mkdir()
-    for batch, table in enumerate(tables):
-        path = folder / f"{batch:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + batch,) * 2)
 
 
 def stream(spark, folder: Path, schema: str):
@@ -50,8 +42,8 @@ def run(stage, checkpoint: Path, path: Path):
 def test_two_inputs_meet_in_one_stage_and_two_stages_chain(spark, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     orders, payments = ([drawn(rng, column, b) for b in range(3)] for column in ("amount", "cents"))
-    write(tmp_path / "orders", orders)
-    write(tmp_path / "payments", payments)
+    write_batches(tmp_path / "orders", orders)
+    write_batches(tmp_path / "payments", payments)
     rows = unskew.tagged(
         "user",
         orders=stream(spark, tmp_path / "orders", "user string, amount long, at timestamp"),
@@ -156,8 +148,8 @@ def test_a_join_of_two_streams_equals_sparks(spark, tmp_path: Path, how: str) ->
     orders, payments = ([drawn(rng, column, b, rows=300) for b in range(4)] for column in ("amount", "cents"))
     late = drawn(rng, "amount", 0, rows=50)
     end = pa.table({"user": ["nobody"], "amount": [0], "at": pa.array([START + timedelta(days=1)], late["at"].type)})
-    write(tmp_path / "orders", [*orders, late, end, end])
-    write(
+    write_batches(tmp_path / "orders", [*orders, late, end, end])
+    write_batches(
         tmp_path / "payments", [*payments, *(each.rename_columns(["user", "cents", "at"]) for each in (late, end, end))]
     )
     streams = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+
+from unskew.testing import write_batches
 
 HERE = Path(__file__).parent
 
@@ -30,14 +30,6 @@ def submit(*arguments: object) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def write(folder: Path, first: int, keys: list[np.ndarray]) -> None:
-    folder.mkdir(exist_ok=True)
-    for number, column in enumerate(keys, first):
-        path = folder / f"{number:03d}.parquet"
-        pq.write_table(pa.table({"key": column}), path)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
 
 
 def check(out: Path, keys: list[np.ndarray]) -> None:
@@ -60,10 +52,11 @@ def test_a_checkpoint_written_on_one_cluster_continues_on_another(tmp_path: Path
     cluster = module("standalone").standalone_cluster
     keys = [np.random.default_rng(i).zipf(1.4, 2000) % 200 for i in range(6)]
     data, checkpoint, out = tmp_path / "data", tmp_path / "checkpoint", tmp_path / "out"
-    write(data, 0, keys[:3])
+    tables = [pa.table({"key": column}) for column in keys]
+    write_batches(data, tables[:3])
     with cluster(tmp_path / "first") as master:
         first = submit(master, data, checkpoint, out)
-    write(data, 3, keys[3:])
+    write_batches(data, tables[3:], first=3)
     with cluster(tmp_path / "second") as master:
         second = submit(master, data, checkpoint, out)
     assert (first["batches"], second["batches"]) == (3, 3)

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unskew.testing import write_batches
+
 JOB = Path(__file__).parent / "job.py"
 LONGEST_RUN_SECONDS = 800
 
@@ -48,15 +50,14 @@ def write_data(home: Path, seed: int, batches: int, rows: int = 3000, zipf: floa
     """
     rng = np.random.default_rng(seed)
     truth: Counter = Counter()
-    (home / "data").mkdir(parents=True)
+    tables = []
     for batch in range(batches):
         keys = [None if k == 7 else f"k{k}" for k in (rng.zipf(zipf, rows) + drift * (batch // 2)) % 400]
         truth.update(keys)
         sequence = np.arange(rows) + batch * rows
-        table = pa.table({"key": pa.array(keys, pa.string()), "source": np.full(rows, batch), "sequence": sequence})
-        path = home / "data" / f"{batch:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + batch, 1_700_000_000 + batch))  # Spark reads the oldest first
+        columns = {"key": pa.array(keys, pa.string()), "source": np.full(rows, batch), "sequence": sequence}
+        tables.append(pa.table(columns))
+    write_batches(home / "data", tables)
     return truth
 
 

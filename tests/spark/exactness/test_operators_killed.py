@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from unskew.testing import write_batches
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -25,26 +27,22 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 BATCHES, ROWS = 4, 400
 
 
-def write_data(folder: Path) -> None:
-    """Write files whose times overlap, and a last one that lets all time pass."""
+def drawn() -> Iterator[pa.Table]:
+    """Give batches whose times overlap, and last ones that let all time pass."""
     rng = np.random.default_rng(0)
-    folder.mkdir(parents=True)
     for batch in range(BATCHES + 2):
         rows, start = (ROWS, 20.0 * batch) if batch < BATCHES else (1, 86_400.0 * batch)
         seconds = start + rng.uniform(-15, 20, rows).clip(-start)
-        drawn = rng.zipf(1.5, rows) % 40
-        table = pa.table(
+        keys = rng.zipf(1.5, rows) % 40
+        yield pa.table(
             {
-                "key": pa.array([None if k == 5 else f"k{k}" for k in drawn.tolist()], pa.string()),
+                "key": pa.array([None if k == 5 else f"k{k}" for k in keys.tolist()], pa.string()),
                 "at": pa.array([START + timedelta(seconds=float(s)) for s in seconds], pa.timestamp("us", "UTC")),
                 "id": np.arange(rows) + ROWS * batch,
                 "word": [f"w{k}" for k in (rng.zipf(1.4, rows) % 30).tolist()],
                 "label": ["xy"[k] for k in rng.integers(0, 2, rows).tolist()],
             }
         )
-        path = folder / f"{batch:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + batch,) * 2)
 
 
 def run(home: Path, master: str, names: tuple[str, ...], kill: bool) -> dict[str, int]:
@@ -98,7 +96,7 @@ GROUPS = {
 def test_killed_operators_give_what_an_undisturbed_run_gives(tmp_path: Path, group: str) -> None:
     homes, names, master = {name: tmp_path / name for name in ("calm", "rough")}, GROUPS[group], "local[2,4]"
     for home in homes.values():
-        write_data(home / "data")
+        write_batches(home / "data", drawn())
     run(homes["calm"], master, names, kill=False)
     killed = run(homes["rough"], master, names, kill=True)
     for name in names:
