@@ -240,12 +240,12 @@ class ThreeBatches:
         return self.thread.is_alive()
 
     def awaitTermination(self):
-        self.thread.join(10)
+        self.thread.join(60)
         if self.problem is not None:
             raise self.problem
 
     def stop(self):
-        self.thread.join(10)
+        self.thread.join(60)
 
 
 def test_lanes_run_a_batch_each_in_turn():

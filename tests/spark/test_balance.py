@@ -25,10 +25,6 @@ def stream(spark, folder: Path, schema: str):
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
-def batches_of(query) -> int:
-    return len(query.recentProgress)
-
-
 class Collect:
     """A sink that remembers what each batch wrote."""
 

@@ -73,7 +73,7 @@ def run_to_the_end(home: Path, schedule: Schedule) -> list[str]:
                 raise AssertionError(f"the job did not end: {story}\n{(home / 'log').read_text()[-3000:]}")
             if waiting and _committed(home) >= waiting[0][0]:
                 _, victim = waiting.pop(0)
-                time.sleep(dice.uniform(0, 1.5))
+                time.sleep(dice.uniform(0, longest_wait(home / "checkpoint" / "commits")))
                 story.append(_strike(job.pid, victim, dice))
             time.sleep(0.05)
         if job.returncode == 0:
@@ -81,6 +81,12 @@ def run_to_the_end(home: Path, schedule: Schedule) -> list[str]:
         story.append(f"exit {job.returncode} after batch {_committed(home)}")
         if job.returncode != -signal.SIGKILL and len(story) > 3 * len(schedule.victims) + 3:
             raise AssertionError(f"the job keeps failing: {story}\n{(home / 'log').read_text()[-3000:]}")
+
+
+def longest_wait(commits: Path) -> float:
+    """Return seconds in which a query commits two batches at most, so that quick ones do not end before a kill."""
+    times = sorted(path.stat().st_mtime for path in commits.glob("*") if path.name.isdigit())
+    return min(1.5, 2 * (times[-1] - times[-2])) if len(times) > 1 else 1.5
 
 
 def check(home: Path, truth: Counter, ordered: bool = True) -> None:
@@ -154,7 +160,10 @@ def _strike(job: int, victim: str, dice: random.Random) -> str:
         found = [pid for pid in found if _parent(pid) in found]
     if not found:
         return f"found no {victim}"
-    os.kill(dice.choice(sorted(found)), signal.SIGKILL)
+    try:
+        os.kill(dice.choice(sorted(found)), signal.SIGKILL)
+    except ProcessLookupError:
+        return f"a {victim} ended by itself"
     return f"killed a {victim}"
 
 

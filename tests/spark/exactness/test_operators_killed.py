@@ -20,7 +20,7 @@ from unskew.testing import write_batches
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kills import _kill
+from kills import _kill, longest_wait
 
 JOB = Path(__file__).parent / "operators_job.py"
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ def run(home: Path, master: str, names: tuple[str, ...], kill: bool) -> dict[str
         wanted = dice.randint(1, BATCHES - 1)
         while job.poll() is None:
             if spared and committed(home, spared[0]) >= wanted:
-                time.sleep(dice.uniform(0, 1.5))
+                time.sleep(dice.uniform(0, longest_wait(home / "checkpoints" / spared[0] / "commits")))
                 _kill(job.pid)
                 job.wait()
                 killed[spared[0]] = committed(home, spared[0])
