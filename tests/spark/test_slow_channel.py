@@ -36,7 +36,11 @@ def test_flux_relieves_a_slow_channel_within_ten_batches(tmp_path: Path) -> None
 
 
 def main(home: Path) -> None:
-    """Run the stream; the rows are even, so with equal channels there would be nothing to do."""
+    """Run the stream; the rows are even, so with equal channels there would be nothing to do.
+
+    The planner goes by measured seconds. What it reaches is judged by what a channel's rows cost: a busy machine adds
+    its own.
+    """
     import unskew
     from unskew.spark.local_session import SHORT_RUN, session
     from unskew.testing import write_batches
@@ -61,8 +65,11 @@ def main(home: Path) -> None:
     )
     query.awaitTermination()
     ideal_seconds = ROWS * SECONDS_PER_ROW / (CHANNELS - 1 + 1 / SLOW)
-    reached = [ideal_seconds / max(figures.channel_seconds) for figures in query.figures]
-    print("share of the ideal throughput, batch by batch:", " ".join(f"{share:.2f}" for share in reached))
+    row_seconds = SECONDS_PER_ROW * np.where(np.arange(CHANNELS) == 0, SLOW, 1.0)
+    measured = [ideal_seconds / max(figures.channel_seconds) for figures in query.figures]
+    reached = [ideal_seconds / max(figures.channel_rows * row_seconds) for figures in query.figures]
+    for what, shares in (("by what rows cost", reached), ("as measured", measured)):
+        print(f"share of the ideal throughput, {what}:", " ".join(f"{share:.2f}" for share in shares))
     assert reached[0] < 0.6
     assert max(reached[: 10 + 1]) >= 0.85
     assert np.median(reached[-3:]) >= 0.8
