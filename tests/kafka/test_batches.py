@@ -11,7 +11,7 @@ from unskew.errors import FormatError
 from unskew.kafka.batches import order_batch
 from unskew.kafka.decision import GatewayDecision
 from unskew.kafka.holds import Spill
-from unskew.kafka.messages import OPEN, Mark, Record
+from unskew.kafka.messages import CLOSE, OPEN, Mark, Record
 
 
 def run(seed):
@@ -83,6 +83,18 @@ def test_what_ended_before_the_first_batch_is_not_waited_for():
     assert order_batch(goes_on.state, opening(b"m", 199, 2)).held == 0
     assert order_batch(goes_on.state, opening(b"m", 200, 2)).held == 1
     assert order_batch(order_batch(None, [late]).state, opening(b"k", 199, 0)).held == 0, "partition 1 comes second"
+
+
+def test_from_the_first_message_on_clocks_do_not_matter():
+    """Who wrote x is ahead by 300 ms: it seems younger than k's opening marker, and k's message before it still comes."""
+    x = Record(0, 0, b"x", b"x", (), 500)
+    opening = Mark(OPEN, 11, neighbour=10, partition=0).headers()
+    closing = Mark(CLOSE, 10, neighbour=11, partition=1).headers()
+    there = [Record(1, 0, b"k", None, opening, 202), Record(1, 1, b"k", b"b", (), 203)]
+    here = [Record(0, 1, b"k", b"a", (), 200), Record(0, 2, b"k", None, closing, 201)]
+    first = order_batch(None, [x, *there], whole=True)
+    assert ([record.value for record in first.records], first.held) == ([b"x"], 1)
+    assert [record.value for record in order_batch(first.state, here, whole=True).records] == [b"a", b"b"]
 
 
 def test_a_key_that_waits_long_is_reported_by_one_batch():

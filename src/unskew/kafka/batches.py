@@ -27,12 +27,14 @@ class Ordered:
     held: int
 
 
-def order_batch(state: bytes | None, records: Iterable[Record], now: float = 0.0, **machine: Any) -> Ordered:
+def order_batch(
+    state: bytes | None, records: Iterable[Record], now: float = 0.0, *, whole: bool = False, **machine: Any
+) -> Ordered:
     """Put a batch of records of all partitions in order; those that must wait stay in the state.
 
-    Whoever calls it sees all records of its keys, from whichever partition, so hand-overs need no control topic. Sets
-    that were opened before the first record of their origin do not wait: what came before it is not known. The same
-    state and records give the same answer: a batch that runs again is harmless.
+    Whoever calls it sees all records of its keys, from whichever partition, so hand-overs need no control topic. Unless
+    the topic is read `whole`, sets that were opened before the first record of their origin do not wait: what came
+    before it is not known. The same state and records give the same answer: a batch that runs again is harmless.
 
     Costs what `OrderMachine` costs, and reading and writing the state: a few hundred bytes a partition, an entry for
     each open set, and the messages that wait.
@@ -45,6 +47,8 @@ def order_batch(state: bytes | None, records: Iterable[Record], now: float = 0.0
         In the order of their offsets in each partition.
     now
         Seconds, for `hold_seconds`.
+    whole
+        Whether partitions that appear for the first time are read from their very first message.
     machine
         Parameters of `OrderMachine`.
 
@@ -67,10 +71,10 @@ def order_batch(state: bytes | None, records: Iterable[Record], now: float = 0.0
     out, alarms, todo = list[Record](), list[Alarm](), deque[Action]()
     for record in records:
         if record.partition not in begins:
-            begins[record.partition] = record.timestamp_ms
+            begins[record.partition] = 0 if whole else record.timestamp_ms
             _own(orders, record.partition, record.offset, begins)
             for each in orders.partitions:
-                todo.extend(orders.on_begin(each, record.partition, record.timestamp_ms, now))
+                todo.extend(orders.on_begin(each, record.partition, begins[record.partition], now))
         todo.extend(orders.on_record(record, now))
         _carry_out(orders, todo, out, alarms, begins, now)
     todo.extend(orders.on_time(now))

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from unskew.errors import ArgumentError
 from unskew.kafka.batches import order_batch
 from unskew.kafka.messages import Mark, Record
-from unskew.kafka.spark_kafka import client_settings, ensure_connector
+from unskew.kafka.spark_kafka import Admin, client_settings, ensure_connector
 
 OUTPUT_SCHEMA = "key binary, value binary, partition int, offset long, timestamp timestamp, sequence long"
 STATE_SCHEMA = "machine binary"
@@ -52,7 +52,8 @@ def read_ordered(
         What to read.
     options
         Spark's options for Kafka: ``kafka.bootstrap.servers``, security, ``startingOffsets`` (by default the earliest;
-        from a later place on, what a key had left before it is not waited for), ``maxOffsetsPerTrigger``.
+        from a later place on, or where the broker has deleted the first messages, what a key had left before it is not
+        waited for), ``maxOffsetsPerTrigger``.
     groups
         Groups of keys that are put in order side by side. Fixed for the life of a checkpoint.
     hold_seconds, on_timeout
@@ -71,11 +72,12 @@ def read_ordered(
         rows = unskew.kafka.read_ordered(spark, "clicks", {"kafka.bootstrap.servers": "127.0.0.1:9092"})
         query = rows.writeStream.foreachBatch(handle).option("checkpointLocation", "/checkpoints/readers").start()
     """
-    client_settings(options)
+    settings = client_settings(options)
     if groups < 1:
         raise ArgumentError("there is at least one group", where="groups", got=groups)
     ensure_connector(spark)
     wanted = {"startingOffsets": "earliest", **options, "subscribe": topic, "includeHeaders": "true"}
+    whole = wanted["startingOffsets"] == "earliest" and Admin(spark, settings).is_whole(topic)
     rows = spark.readStream.format("kafka").options(**wanted).load()
     ours = sql.filter("headers", lambda header: header["key"].startswith("sm."))
     words = sql.transform(
@@ -85,19 +87,19 @@ def read_ordered(
     group = sql.pmod(sql.xxhash64("key"), sql.lit(groups)).cast("int")
     chosen = rows.select(group.alias("group"), *_COLUMNS[:-1], marks.alias("marks"))
     return chosen.groupBy("group").applyInPandasWithState(
-        _Orders(hold_seconds, on_timeout), OUTPUT_SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
+        _Orders(whole, hold_seconds, on_timeout), OUTPUT_SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
     )
 
 
 class _Orders:
     """Puts a group's messages of a batch in order; runs in Spark's Python workers."""
 
-    def __init__(self, hold_seconds: float | None, on_timeout: str) -> None:
-        self._machine = {"hold_seconds": hold_seconds, "on_timeout": on_timeout}
+    def __init__(self, whole: bool, hold_seconds: float | None, on_timeout: str) -> None:
+        self._whole, self._machine = whole, {"hold_seconds": hold_seconds, "on_timeout": on_timeout}
 
     def __call__(self, key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         known = bytes(state.get[0]) if state.exists else None
-        ordered = order_batch(known, _records(frames), time.time(), **self._machine)
+        ordered = order_batch(known, _records(frames), time.time(), whole=self._whole, **self._machine)
         state.update((ordered.state,))
         for alarm in ordered.alarms:
             logging.getLogger(__name__).warning("%s of %r: %s", alarm.kind, alarm.key, alarm.text)

@@ -18,7 +18,7 @@ Stamp = Literal["none", "moved", "all"]
 
 HEADERS_TYPE = "array<struct<key:string,value:binary>>"
 SEEN = "seen"
-"""Name under which the counts of a batch are observed: ``rows``, ``others``, ``routed``."""
+"""Name under which the counts of a batch are observed: ``rows``, ``others``, ``routed``, as JSON."""
 
 KEYS_LISTED = 1000
 """Keys whose messages are counted one by one in a batch, beside those that have routes: the heaviest."""
@@ -98,11 +98,12 @@ class RowQuery:
         ]
         routes = len(table.keys) - table.keys.count(None) if table else 0
         tracked = 2 * routes + 64  # never full, so that the counts are exact
-        self._counts = [
+        counts = [
             sql.count(sql.lit(1)).alias("rows"),
             _top("other", KEYS_LISTED, _KEYS_TRACKED).alias("others"),
-            (_top("route", tracked, tracked) if table else sql.max(sql.lit(None))).alias("routed"),
+            *([_top("route", tracked, tracked).alias("routed")] if table else []),
         ]
+        self._counts = sql.to_json(sql.struct(*counts)).alias(SEEN)
 
     def of(self, rows: DataFrame, block: int) -> DataFrame:
         """Return what to write of a batch whose rows take their numbers from a block; observes what it counts."""
@@ -116,7 +117,7 @@ class RowQuery:
         if not self._keyed:
             shuffled = routed.select(*self._placed).repartitionById(self._partitions, sql.col("partition"))
             routed = shuffled.sortWithinPartitions(*self._order).select("*", *numbers)
-        return routed.select(*self._written).observe(SEEN, *self._counts)
+        return routed.select(*self._written).observe(SEEN, self._counts)
 
     def key_of(self, counted: str) -> bytes:
         """Return the key that is counted under a name among ``others``."""
