@@ -15,13 +15,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    Start = Callable[[], StreamingQuery]
+
 PARTITIONS = 8
 KEYS = 100_000
 EXPONENT = 1.1
 VALUE_BYTES = 100
 TARGET = 0.9
 PLAIN, GATEWAY = "Kafka's partitioner", "gateway, keyed source"
-HEADER = f"{PLAIN}, the same header on every row"
+LARGE = f"{PLAIN}, batches as large as the gateway's"
+HEADER = f"{LARGE}, a header on every row"
+KEPT = {"segment.bytes": str(16 << 20), "retention.bytes": str(16 << 20), "file.delete.delay.ms": "1000"}
+"""Of topics that nobody reads: gone before they reach the disk, whose speed is not the question."""
+
+
+LARGE_BATCHES = {"kafka.linger.ms": "20", "kafka.batch.size": str(128 << 10)}
 
 
 class KafkaBenchmark(Benchmark):
@@ -29,9 +37,13 @@ class KafkaBenchmark(Benchmark):
 
     Both writers are streaming queries from the same source, with batches of the same size, one after the other. Keys
     follow Zipf's law at exponent 1.1; the gateway plans, keeps its log, writes markers and numbers the rows of keys
-    that have moved. From a keyed source it needs no shuffle. The others show what less and more costs: no row numbered,
-    all rows numbered, a shuffle by partition for sources that scatter a key, and Spark without a gateway that adds a
-    constant header to every row. Broker and Spark share this machine's cores.
+    that have moved. From a keyed source it needs no shuffle. The job beside it is what Spark does by default; the
+    gateway's producer sends larger batches by default, and so does the job in a second run, to tell the one from the
+    other. The others show what less and more costs: no row numbered, all rows numbered, a shuffle by partition for
+    sources that scatter a key, and Spark without a gateway that adds a constant header to every row. Broker and Spark
+    share this machine's cores.
+
+    Rows are made on the spot, which costs next to nothing; then the same from another topic, as in practice.
 
     The delays are those of `unskew.bench.kafka_delays`, at 50 and 20 microseconds a message.
     """
@@ -43,31 +55,44 @@ class KafkaBenchmark(Benchmark):
         """Measure on batches of a million rows, or two hundred thousand."""
         from unskew.kafka.broker import start  # noqa: PLC0415
 
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home, start(Path(home, "broker")) as broker:
+        settings = {"log.retention.check.interval.ms": "2000"}
+        with (
+            tempfile.TemporaryDirectory(prefix="unskew-bench-") as home,
+            start(Path(home, "broker"), settings=settings) as broker,
+        ):
             return [*speeds(broker.bootstrap, home, quick), *delays(broker.bootstrap, quick)]
 
 
 def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
-    """Return rows per second of each writer."""
+    """Return rows per second of each writer, from each source."""
     from unskew.kafka.jars import connector_jars  # noqa: PLC0415
     from unskew.spark import session  # noqa: PLC0415
 
-    rows, rounds, batches = (200_000, 1, 3) if quick else (1_000_000, 2, 2)
+    rows, rounds, batches = (200_000, 1, 3) if quick else (1_000_000, 3, 3)
     spark = session(config={"spark.jars": ",".join(str(jar) for jar in connector_jars())})
     spark.sparkContext.setLogLevel("OFF")  # a query that is stopped in the middle of a batch complains at length
-    events = zipf_stream(spark, rows)
-    starts = _contenders(spark, events, bootstrap, home)
+    writers = Writers(spark, bootstrap, home)
+    made, read = writers.starts(zipf_stream(spark, rows), "made"), writers.starts(writers.filled(rows), "read")
+    less = {name: read[name] for name in (PLAIN, LARGE, GATEWAY)}
+    found = [
+        *_race(f"write to {PARTITIONS} partitions, {rows:,} rows a batch", made, rows, rounds, batches),
+        *_race(f"from topic to topic, {rows:,} rows a batch", less, rows, rounds, batches),
+    ]
+    spark.sparkContext.setLogLevel("ERROR")
+    return found
+
+
+def _race(case: str, starts: dict[str, Start], rows: int, rounds: int, batches: int) -> list[Row]:
+    """Return rows per second of each query, in turns; the first round, and the first batch of each, only warm up."""
     seconds: dict[str, list[float]] = {name: [] for name in starts}
     for number in range(rounds + 1):
         for name, begin in starts.items():
             taken = _batch_seconds(begin, batches + 1)
-            if number:  # the first round warms up, and so does the first batch of each
+            if number:
                 seconds[name] += taken[1:]
-    spark.sparkContext.setLogLevel("ERROR")
     figures = {name: [rows / each / 1e3 for each in taken] for name, taken in seconds.items()}
     medians = {name: statistics.median(taken) for name, taken in figures.items()}
     target = {GATEWAY: TARGET * medians[PLAIN]}
-    case = f"write to {PARTITIONS} partitions, {rows:,} rows a batch"
     return [
         Row(case, name, speed, "K rows/s", speed / medians[PLAIN], target.get(name), samples=figures[name])
         for name, speed in medians.items()
@@ -104,21 +129,26 @@ def delays(bootstrap: str, quick: bool) -> list[Row]:
 
 
 def zipf_stream(spark: SparkSession, rows: int, tasks: int = 4) -> DataFrame:
-    """Return a stream with so many rows a batch whose keys follow Zipf's law; a key comes from one partition.
+    """Return a stream with so many rows a batch whose keys follow Zipf's law; a key comes from one partition."""
+    source = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=rows, numPartitions=tasks).load()
+    return zipf_rows(source, tasks)
+
+
+def zipf_rows(numbers: DataFrame, tasks: int = 4) -> DataFrame:
+    """Return rows for numbers, whose keys follow Zipf's law.
 
     Each partition has keys of its own, with the same shares. The law is drawn by inverting its integral.
     """
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    source = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=rows, numPartitions=tasks).load()
     u = sql.pmod(sql.xxhash64("value"), sql.lit(1 << 30)).cast("double") / float(1 << 30)
     least = float((KEYS // tasks) ** (1 - EXPONENT))
     rank = sql.pow(1 - u * (1 - least), sql.lit(1 / (1 - EXPONENT))).cast("int")
     key = sql.concat(sql.lit("key"), rank.cast("string"), sql.lit("-"), sql.pmod("value", sql.lit(tasks)))
-    return source.select(key.alias("key"), sql.repeat(sql.lit("v"), VALUE_BYTES).alias("value"))
+    return numbers.select(key.alias("key"), sql.repeat(sql.lit("v"), VALUE_BYTES).alias("value"))
 
 
-def _batch_seconds(begin: Callable[[], StreamingQuery], batches: int) -> list[float]:
+def _batch_seconds(begin: Start, batches: int) -> list[float]:
     """Run a query for so many batches; return what each took."""
     query = begin()
     while len(query.recentProgress) < batches and query.isActive:
@@ -131,29 +161,58 @@ def _batch_seconds(begin: Callable[[], StreamingQuery], batches: int) -> list[fl
     return [each.durationMs["triggerExecution"] / 1e3 for each in progress]
 
 
-def _contenders(
-    spark: SparkSession, events: DataFrame, bootstrap: str, home: str
-) -> dict[str, Callable[[], StreamingQuery]]:
-    from pyspark.sql import functions as sql  # noqa: PLC0415
+class Writers:
+    """The queries that write, each to a topic of its own.
 
-    from unskew.kafka.spark_gateway import Gateway  # noqa: PLC0415
-    from unskew.kafka.spark_kafka import Admin  # noqa: PLC0415
+    Parameters
+    ----------
+    spark
+        The session.
+    bootstrap
+        The broker.
+    home
+        Where checkpoints go.
+    """
 
-    options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
-    admin = Admin(spark, {"bootstrap.servers": bootstrap})
-    variants: dict[str, dict[str, Any]] = {
-        GATEWAY: {"keyed_source": True},
-        f"{GATEWAY}, no row numbered": {"keyed_source": True, "stamp": "none"},
-        f"{GATEWAY}, all rows numbered": {"keyed_source": True, "stamp": "all"},
-        "gateway, any source": {},
-    }
-    header = sql.array(sql.struct(sql.lit("sm.seq").alias("key"), sql.lit(b"12345678").alias("value")))
-    starts: dict[str, Callable[[], StreamingQuery]] = {}
-    for at, (name, rows) in enumerate({PLAIN: events, HEADER: events.withColumn("headers", header)}.items()):
-        admin.create(f"plain{at}", PARTITIONS)
-        places = {"topic": f"plain{at}", "checkpointLocation": f"{home}/plain-{at}"}
-        starts[name] = rows.writeStream.format("kafka").options(**options, **places).start
-    for at, (name, parameters) in enumerate(variants.items()):
-        writer = Gateway(events, key="key", topic=f"topic{at}", options=options, partitions=PARTITIONS, **parameters)
-        starts[name] = partial(writer.start, f"{home}/checkpoint-{at}")
-    return starts
+    def __init__(self, spark: SparkSession, bootstrap: str, home: str) -> None:
+        from unskew.kafka.spark_kafka import Admin  # noqa: PLC0415
+
+        self._spark, self._home = spark, home
+        self._options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
+        self._admin = Admin(spark, {"bootstrap.servers": bootstrap})
+
+    def filled(self, rows: int, batches: int = 18) -> DataFrame:
+        """Return a stream that reads so many rows a batch from a topic, which it fills."""
+        self._admin.create("source", PARTITIONS)
+        writer = zipf_rows(self._spark.range(rows * batches).withColumnRenamed("id", "value")).write.format("kafka")
+        writer.options(**self._options, **LARGE_BATCHES, topic="source").save()
+        reader = self._spark.readStream.format("kafka").options(**self._options, subscribe="source")
+        return reader.options(startingOffsets="earliest", maxOffsetsPerTrigger=rows).load().select("key", "value")
+
+    def starts(self, events: DataFrame, name: str) -> dict[str, Start]:
+        """Return what starts each contender on a stream."""
+        from pyspark.sql import functions as sql  # noqa: PLC0415
+
+        header = sql.array(sql.struct(sql.lit("sm.seq").alias("key"), sql.lit(b"12345678").alias("value")))
+        keyed: dict[str, Any] = {"keyed_source": True}
+        return {
+            PLAIN: self._plain(events, f"{name}-plain", {}),
+            LARGE: self._plain(events, f"{name}-large", LARGE_BATCHES),
+            HEADER: self._plain(events.withColumn("headers", header), f"{name}-header", LARGE_BATCHES),
+            GATEWAY: self._gateway(events, f"{name}-gateway", keyed),
+            f"{GATEWAY}, no row numbered": self._gateway(events, f"{name}-none", {**keyed, "stamp": "none"}),
+            f"{GATEWAY}, all rows numbered": self._gateway(events, f"{name}-all", {**keyed, "stamp": "all"}),
+            "gateway, any source": self._gateway(events, f"{name}-any", {}),
+        }
+
+    def _plain(self, events: DataFrame, topic: str, more: dict[str, str]) -> Start:
+        self._admin.create(topic, PARTITIONS, KEPT)
+        places = {"topic": topic, "checkpointLocation": f"{self._home}/{topic}"}
+        return events.writeStream.format("kafka").options(**self._options, **more, **places).start
+
+    def _gateway(self, events: DataFrame, topic: str, parameters: dict[str, Any]) -> Start:
+        from unskew.kafka.spark_gateway import Gateway  # noqa: PLC0415
+
+        self._admin.create(topic, PARTITIONS, KEPT)
+        writer = Gateway(events, key="key", topic=topic, options=self._options, **parameters)
+        return partial(writer.start, f"{self._home}/{topic}")

@@ -84,11 +84,12 @@ def cpu_parts() -> Iterator[Part]:
 
 def grid() -> Iterator[Part]:
     """Yield the papers' figures: skew, fluctuation, the real streams, one more channel."""
-    everyday = (*BOUNDS, mixed(0.02), SPLIT, PKG)
+    everyday, brief = (*BOUNDS, mixed(0.02), SPLIT, PKG), Setup(work_seconds=1.5)
     for exponent in (0.6, 0.8, 1.2, 2.0):
         yield Part(shifting(exponent, epochs=1, hold=16), everyday, Setup(work_seconds=2.0))
     for rate in (0.0, 0.5, 1.0, 2.0):
-        yield Part(fluctuating(rate, epochs=2, hold=10), (*BOUNDS, mixed(0.08), *readj(sigmas=(0.1, 0.01)), PKG))
+        contenders = (*BOUNDS, mixed(0.08), *readj(sigmas=(0.1, 0.01)), PKG)
+        yield Part(fluctuating(rate, epochs=2, hold=6), contenders, brief)
     for delay, work_seconds in (("short", 0.5), ("long", 5.0)):
         words = replace(shifting(1.0, epochs=1, hold=10), name=f"word count, {delay} delay")
         yield Part(words, (*BOUNDS, PKG, SHUFFLE), Setup(work_seconds=work_seconds))
@@ -97,16 +98,16 @@ def grid() -> Iterator[Part]:
         *(each for tolerance in (0.02, 0.15, 0.3) for each in readj(tolerance, sigmas=(0.01,))),
         MIN_TABLE,
     ]
-    social = Stream("Social", Social(), epochs=2, hold=10)
-    yield Part(social, (*BOUNDS, *tolerances, PKG))
-    yield Part(Stream("Stock", Stock(), rows=20_000, epochs=2, hold=10, work="join"), (*BOUNDS, *tolerances))
+    social = Stream("Social", Social(), epochs=2, hold=6)
+    yield Part(social, (*BOUNDS, *tolerances, PKG), brief)
+    yield Part(Stream("Stock", Stock(), rows=20_000, epochs=2, hold=6, work="join"), (*BOUNDS, *tolerances), brief)
     orders = Fluctuation(base=DbgenKeys(exponent=0.8, key_count=15_000, sparse=True), rate=1.0, channels=CHANNELS)
-    yield Part(Stream("TPC-H Q5, line items by order", orders, epochs=2, hold=10), (*BOUNDS, *tolerances))
+    yield Part(Stream("TPC-H Q5, line items by order", orders, epochs=2, hold=6), (*BOUNDS, *tolerances), brief)
     try:
         flights_file()
         yield Part(Stream("flights", Flights(key="tailnum"), rows=10_000, epochs=1, hold=20), everyday)
     except MissingPackageError:
         pass
-    one_more = Setup(channels=CHANNELS - 1, resize_to=CHANNELS)
-    scaled = replace(social, name="Social, one more channel", epochs=1, hold=20)
+    one_more = replace(brief, channels=CHANNELS - 1, resize_to=CHANNELS)
+    scaled = replace(social, name="Social, one more channel", epochs=1, hold=16)
     yield Part(scaled, (*BOUNDS, mixed(0.1), *readj(0.1, sigmas=(0.01,)), PKG), one_more)
