@@ -26,8 +26,8 @@ from unskew.planners.report import Report
 from unskew.spark.control_log import ControlLog
 from unskew.spark.plans import has_shuffle
 
-ROWS_COUNTED_ALL, SAMPLED_ONE_IN = 100_000, 8
-"""In larger batches than that, one row in eight is counted for keys without a route."""
+ROWS_COUNTED = 50_000
+"""How many rows of a batch are counted, about, for keys without a route."""
 
 WAIT_SECONDS = 600.0
 
@@ -271,7 +271,7 @@ class Gateway:
         weight = self._count_every
         key_of = self._query_of(decision).key_of
         others = {key_of(item): weight * count for item, count in _counts(seen.get("others"))}
-        self._count_every = 1 if int(seen["rows"]) < ROWS_COUNTED_ALL else SAMPLED_ONE_IN
+        self._count_every = sampling(int(seen["rows"]), self._count_every)
         self._window.add(int(seen["rows"]), routed | others)
         self.decision = decision.counted(routed)
         self.batches += 1
@@ -355,6 +355,15 @@ class Gateway:
 def gateway(events: DataFrame, *, key: str, topic: str, options: Mapping[str, str], **parameters: Any) -> Gateway:
     """Return a gateway for a stream; see `Gateway` for all parameters. Its `start` starts the query."""
     return Gateway(events, key=key, topic=topic, options=options, **parameters)
+
+
+def sampling(rows: int, now: int) -> int:
+    """Return of how many rows one is counted, given a batch like those to come; what it is now as long as that will do.
+
+    >>> sampling(1_000_000, 1), sampling(500_000, 20), sampling(60_000, 20)
+    (20, 20, 1)
+    """
+    return now if ROWS_COUNTED // 4 <= rows // now <= 4 * ROWS_COUNTED else max(1, rows // ROWS_COUNTED)
 
 
 def _planner(chosen: str | Planner) -> Planner:

@@ -23,7 +23,7 @@ SEEN = "seen"
 KEYS_LISTED = 1000
 """Keys whose messages are counted one by one in a batch, beside those that have routes: the heaviest."""
 
-_KEYS_TRACKED = 10_000
+_KEYS_TRACKED = 4_000
 _ROW_MASK = (1 << 33) - 1  # of monotonically_increasing_id: the row within its task
 
 
