@@ -86,7 +86,7 @@ def test_what_ended_before_the_first_batch_is_not_waited_for():
 
 
 def test_from_the_first_message_on_clocks_do_not_matter():
-    """Who wrote x is ahead by 300 ms: it seems younger than k's opening marker, and k's message before it still comes."""
+    """Whoever wrote x is ahead by 300 ms: x seems younger than what opens k, of which a message is to come."""
     x = Record(0, 0, b"x", b"x", (), 500)
     opening = Mark(OPEN, 11, neighbour=10, partition=0).headers()
     closing = Mark(CLOSE, 10, neighbour=11, partition=1).headers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -154,7 +155,7 @@ def _batch_seconds(begin: Start, batches: int) -> list[float]:
     """Run a query for so many batches; return what each took."""
     query = begin()
     while len(query.recentProgress) < batches and query.isActive:
-        query.awaitTermination(0.1)
+        time.sleep(0.1)
     progress = [each for each in query.recentProgress if each.numInputRows][:batches]
     problem = query.exception()
     if problem is not None:
