@@ -139,8 +139,11 @@ def rows_of(out: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["inner", "left"])
-def test_a_join_of_two_streams_equals_sparks(spark, tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "earliest", "latest"),
+    [("inner", "-1 minute", "3 minutes"), ("left", "-1 minute", "3 minutes"), ("left", "-25 minutes", "-19 minutes")],
+)
+def test_a_join_of_two_streams_equals_sparks(spark, tmp_path: Path, how: str, earliest: str, latest: str) -> None:
     """Out-of-order and late rows, null keys; the last files push the watermark so far that every row is decided."""
     from pyspark.sql import functions as sql
 
@@ -156,7 +159,7 @@ def test_a_join_of_two_streams_equals_sparks(spark, tmp_path: Path, how: str) ->
         name: stream(spark, tmp_path / name, f"user string, {column} long, at timestamp").withWatermark("at", DELAY)
         for name, column in (("orders", "amount"), ("payments", "cents"))
     }
-    join = IntervalJoin("orders", "payments", earliest="-1 minute", latest="3 minutes", how=how)
+    join = IntervalJoin("orders", "payments", earliest=earliest, latest=latest, how=how)
     balanced = unskew.balance(unskew.tagged("user", **streams), "user", channels=3, tolerance=0.01, min_gain=0.0)
     query = run(balanced.apply(join), tmp_path / "ours", tmp_path / "ours-out")
     assert len(query.moves) > 0
@@ -165,8 +168,8 @@ def test_a_join_of_two_streams_equals_sparks(spark, tmp_path: Path, how: str) ->
         for name, stream_ in streams.items()
     )
     condition = (
-        "orders_user = payments_user and payments_at >= orders_at - interval 1 minute"
-        " and payments_at <= orders_at + interval 3 minutes"
+        f"orders_user = payments_user and payments_at >= orders_at + interval {earliest}"
+        f" and payments_at <= orders_at + interval {latest}"
     )
     native = left.join(right, sql.expr(condition), "leftOuter" if how == "left" else "inner")
     native = native.withColumnRenamed("orders_user", "user").drop("payments_user")

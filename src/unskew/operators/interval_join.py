@@ -133,9 +133,11 @@ class IntervalJoin(Operator):
         left = self._side(self.left, held, groups, rows, at, usable)
         right = self._side(self.right, held, groups, rows, at, usable & ~keyless[groups.group_of_row])
         i, j, pairs = _pairs(left, right, self._earliest_us, self._latest_us)
-        output = self._joined(groups, left, right, i, j)
         matched = left.rows.column(MATCHED).to_numpy().copy()
         matched[i] = True
+        # where the interval ends before the left row, its time may be over though the row itself is not late
+        alone = self._alone(groups, left, right, matched, until_us)
+        output = pa.concat_tables([self._joined(groups, left, right, i, j), alone])
         self._keep(state, groups, left, right, matched, until_us)
         work = np.diff(left.starts) + np.diff(right.starts) + pairs + 1.0
         self.seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())
@@ -152,11 +154,8 @@ class IntervalJoin(Operator):
         left, right = (self._side(side, held, groups, none, times, nobody) for side in (self.left, self.right))
         matched = left.rows.column(MATCHED).to_numpy()
         until_us = _microseconds_of(clock.watermark_ms)
-        alone = np.flatnonzero(~matched & (_times(left, LEFT_TIME) + self._latest_us <= until_us))
         self._keep(state, groups, left, right, matched, until_us)
-        if self.how == "inner":
-            return self.output_schema.empty_table()
-        return self._joined(groups, left, right, alone, None)
+        return self._alone(groups, left, right, matched, until_us)
 
     def _columns_of(self, side: str) -> list[str]:
         """Return the columns of one stream: those with its name in front, and not the other's if that is longer."""
@@ -188,6 +187,13 @@ class IntervalJoin(Operator):
         else:
             others = theirs.take(pa.array(j)).columns
         return pa.Table.from_arrays([*keys.columns, *ours, *others], schema=self.output_schema)
+
+    def _alone(self, groups: Groups, left: Histories, right: Histories, matched: Mask, until_us: int) -> pa.Table:
+        """Return what a left join gives for the rows that `_keep` forgets: those that never had a partner."""
+        if self.how == "inner":
+            return self.output_schema.empty_table()
+        alone = np.flatnonzero(~matched & (_times(left, LEFT_TIME) + self._latest_us <= until_us))
+        return self._joined(groups, left, right, alone, None)
 
     def _keep(
         self, state: KeyedState, groups: Groups, left: Histories, right: Histories, matched: Mask, until_us: int
