@@ -83,6 +83,21 @@ def test_two_inputs_meet_in_one_stage_and_two_stages_chain(spark, tmp_path: Path
     assert read == seen
 
 
+def test_paths_without_a_scheme_belong_to_the_default_filesystem(spark) -> None:
+    def places(path: str, checkpoint: str) -> tuple[str, str]:
+        log = unskew.read_committed(spark, path, "user string", checkpoint=checkpoint)
+        options = log._jdf.queryExecution().analyzed().extraOptions()
+        return options.get("path"), options.get("checkpoint")
+
+    spark.conf.set("fs.defaultFS", "hdfs://127.0.0.1:8020")
+    try:
+        assert places("/logs/a", "/chk/a") == ("hdfs://127.0.0.1:8020/logs/a", "hdfs://127.0.0.1:8020/chk/a")
+        assert places("file:/logs/a", "file:///chk/a b") == ("file:/logs/a", "file:/chk/a b")
+    finally:
+        spark.conf.unset("fs.defaultFS")
+    assert places("/logs/a", "/chk/a") == ("file:/logs/a", "file:/chk/a")
+
+
 def test_inputs_with_watermarks_share_the_least_of_them(spark, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     clicks = stream(spark, tmp_path / "data", "user string, at timestamp").withWatermark("at", "1 minute")

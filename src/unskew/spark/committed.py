@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, CheckpointError
+from unskew.spark.checkpoint_files import CheckpointFiles
 from unskew.spark.files import located
 
 FORMAT = "unskew-committed"
@@ -47,8 +48,9 @@ def read_committed(
 
     Notes
     -----
-    Reads local disks, and what Arrow can (S3, GCS, HDFS). Batches are read in order and each exactly once, as offsets
-    are their numbers; folders must not be removed before they are read.
+    Reads local disks, and what Arrow can (S3, GCS, HDFS); a path without a scheme belongs to the session's default
+    filesystem, as it does where the query is started. Batches are read in order and each exactly once, as offsets are
+    their numbers; folders must not be removed before they are read.
 
     Examples
     --------
@@ -61,6 +63,7 @@ def read_committed(
     if batches_per_trigger < 1:
         raise ArgumentError("a trigger has to read something", got=batches_per_trigger)
     spark.dataSource.register(CommittedSource)
+    path, checkpoint = (CheckpointFiles(spark, place).root for place in (path, checkpoint))
     reader = spark.readStream.format(FORMAT).schema(schema)
     return reader.options(checkpoint=checkpoint, batches=batches_per_trigger).load(path)
 
