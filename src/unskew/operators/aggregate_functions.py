@@ -148,7 +148,8 @@ class Mean(Result):
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Add values up, and count them."""
-        total = sum_by_group(_as(columns[0], self.state[0].type), groups)
+        # longs beyond 2**53 are rounded, as Spark rounds them
+        total = sum_by_group(columns[0].cast(self.state[0].type, safe=False), groups)
         return [total, *Count(self.name, self.columns).lift(columns, groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
