@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from unskew.hashing import xxhash64
 from unskew.operators import Operator, group_rows
 from unskew.routing.table import RoutingTable
+from unskew.spark.canonical import canonical_order
+from unskew.spark.cutting import cut
 from unskew.spark.packing import pack
 from unskew.spark.task import current_decision, task_context
 from unskew.spark.tuple_routes import ByScheme, LeastLoaded, TupleRoute
@@ -71,7 +73,8 @@ class Router:
 
     The output is a function of the batch's decision and the partition's contents, bytes included: Spark may run the
     task again. Where the order of a partition's rows is not fixed (a shuffle lies upstream) `canonical` puts them into
-    an order of their own first, which holds the whole partition in memory; else packs of `ROWS_PACKED_AT_ONCE` rows.
+    an order of their own first, which holds the whole partition in memory. Packs have at most `ROWS_PACKED_AT_ONCE`
+    rows and `BYTES_AT_ONCE` bytes.
 
     The task of the first partition also sends every channel a tick, so that all of them are called in every batch that
     has rows.
@@ -119,21 +122,9 @@ class Router:
         if self.canonical:
             everything = [batch for batch in batches if batch.num_rows]
             if everything:
-                yield canonical_order(pa.Table.from_batches(everything))
+                yield from cut(canonical_order(pa.Table.from_batches(everything)).to_batches(), ROWS_PACKED_AT_ONCE)
             return
-        held: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches:
-            taken = 0
-            while taken < batch.num_rows:
-                part = batch.slice(taken, ROWS_PACKED_AT_ONCE - rows)
-                held.append(part)
-                taken, rows = taken + part.num_rows, rows + part.num_rows
-                if rows == ROWS_PACKED_AT_ONCE:
-                    yield pa.Table.from_batches(held)
-                    held, rows = [], 0
-        if held:
-            yield pa.Table.from_batches(held)
+        yield from cut(batches, ROWS_PACKED_AT_ONCE)
 
 
 def prepare(
@@ -163,12 +154,6 @@ def with_hashes(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, NDArray[n
             at = rows.schema.get_field_index(name)
             rows = rows.set_column(at, rows.schema.field(name), _normal_floats(rows.column(name)))
     return rows, xxhash64([rows.column(name) for name in key], names=list(key))
-
-
-def canonical_order(rows: pa.Table) -> pa.Table:
-    """Return rows in an order that depends on their contents alone; equal rows are interchangeable."""
-    hashes = pa.array(xxhash64(rows.columns, names=rows.column_names))
-    return rows.take(pc.sort_indices(hashes)) if rows.num_columns else rows
 
 
 def _normal_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
