@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +141,32 @@ def test_a_checkpoint_continues_and_refuses_another_query(spark, tmp_path: Path)
     decisions[-1].unlink()
     with pytest.raises(CheckpointError, match="no decision for batch 4"):
         run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
+
+
+def test_a_start_that_ran_no_batch_pins_nothing(spark, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    events, sink = stream(spark, tmp_path / "data", "key long"), Collect()
+    run(unskew.balance(events, "key", channels=2).aggregate(n="max(key)"), sink, tmp_path / "checkpoint")
+    assert not sink.batches
+    write_batches(tmp_path / "data", [pa.table({"key": [1, 2, 1]})])
+    query = run(unskew.balance(events, "key", channels=3).aggregate(n="count"), sink, tmp_path / "checkpoint")
+    assert query.routing_table.channels == 3
+    assert sink.sorted() == {0: [(1, 2), (2, 1)]}
+
+
+def test_as_many_channels_as_cores_continue_on_other_cores(spark, tmp_path: Path) -> None:
+    write_batches(tmp_path / "data", [pa.table({"key": [1, 2, 1]})])
+    balanced, sink = unskew.balance(stream(spark, tmp_path / "data", "key long"), "key", channels="auto"), Collect()
+    balanced = replace(balanced, elastic=False)  # it would need a trigger to keep to
+    first = run(balanced.aggregate(n="count"), sink, tmp_path / "checkpoint")
+    write_batches(tmp_path / "data", [pa.table({"key": [2]})], first=1)
+    elsewhere = replace(balanced, channels=balanced.channels + 3, max_channels=balanced.max_channels + 6)
+    second = run(elsewhere.aggregate(n="count"), sink, tmp_path / "checkpoint")
+    assert second.max_channels == first.max_channels == balanced.max_channels
+    assert sink.sorted() == {0: [(1, 2), (2, 1)], 1: [(2, 2)]}
+    asked = replace(elsewhere, limited=True)
+    with pytest.raises(CheckpointError, match="was written with max_channels"):
+        run(asked.aggregate(n="count"), sink, tmp_path / "checkpoint")
 
 
 def test_sinks_by_name_and_sinks_that_read_oddly(spark, tmp_path: Path) -> None:

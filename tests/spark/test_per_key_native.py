@@ -216,6 +216,38 @@ def test_a_lean_function_and_one_that_raises(spark: SparkSession, tmp_path: Path
     assert "ZeroDivisionError" in text and "12 // (int(rows" in text and "in the call for key 'ada' of batch 1" in text
 
 
+def test_state_to_begin_with_is_that_of_the_start_that_ran(spark: SparkSession, tmp_path: Path) -> None:
+    """A first start finds no row and ends; the state that it was given is old when the second one runs."""
+
+    def total(key: tuple[Any, ...], rows: Rows, state: tuple[Any, ...] | None) -> Any:
+        n = (0 if state is None else state[0]) + len(rows["user"])
+        return (n,), (key[0], n)
+
+    (tmp_path / "rows").mkdir()
+    files = spark.readStream.schema("user string").option("maxFilesPerTrigger", 1)
+    balanced = unskew.balance(files.parquet(str(tmp_path / "rows")), "user", channels=2)
+    results = []
+    for known, tables in ((10, []), (20, [pa.table({"user": ["ada"]})])):
+        initial = spark.createDataFrame([("ada", (known,))], "user string, state struct<n: long>")
+        write_batches(tmp_path / "rows", tables)
+        stage = balanced.apply_per_key(total, "user string, n long", "n long", initial_state=initial)
+        results.append(run(stage, tmp_path / "checkpoint")[0])
+    assert results == [{}, {0: [("ada", 21)]}]
+
+
+def test_rows_of_1970_are_late_in_the_first_batch_already(spark: SparkSession, tmp_path: Path) -> None:
+    def count(key: Any, frames: Any, state: Any) -> Iterator[pd.DataFrame]:
+        yield pd.DataFrame({"user": [key[0]], "rows": [sum(map(len, frames))]})
+
+    at = pa.array([0, 1_000_000, -5_000_000, 0], pa.timestamp("us", "UTC"))
+    table = pa.table({"user": ["ada", "ada", "bob", "cy"], "at": at})
+    events = stream(spark, tmp_path / "rows", [table, table]).withWatermark("at", "10 seconds")
+    arguments = (count, "user string, rows long", "rows long", "append", "EventTimeTimeout")
+    native, _ = run(events.groupBy("user").applyInPandasWithState(*arguments), tmp_path / "native", "append")
+    stage = unskew.balance(events, "user", channels=2).applyInPandasWithState(*arguments)
+    assert run(stage, tmp_path / "ours", "append")[0] == native
+
+
 def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
     kept, output = StructType().add("n", LongType()), StructType().add("n", LongType())
     operator = LeanFunction(lambda key, rows, state: (state, None), output, kept, "ProcessingTimeTimeout")

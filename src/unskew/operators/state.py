@@ -182,6 +182,11 @@ class KeyedState:
         """Return the bytes held for each group, 0 where the key is not held."""
         return self._open_index.sizes(groups.hashes, self._locate(groups).positions)
 
+    def held(self, hashes: ArrayLike) -> tuple[Hashes, NDArray[np.int64]]:
+        """Return those of some hashes under which keys are held, and the bytes held; once for each such key."""
+        found, positions = self._positions(hashes, (), ())
+        return found, self._open_index.sizes(found, positions)
+
     def put(self, groups: Groups, values: pa.Table, where: Mask | None = None) -> None:
         """Set the values of groups: all, or those for which `where` holds. `values` has one row for every group."""
         if values.num_rows != len(groups):

@@ -77,7 +77,8 @@ def balance(
         from its checkpoint goes on with as many as it had.
     max_channels
         How many there may be after a `BalancedQuery.resize`; by default no more than at first, with ``"auto"`` twice as
-        many. Fixed for the life of a checkpoint. Each one that is not in use still costs a task in every batch.
+        many, or as many as a checkpoint has that is continued. Fixed for the life of a checkpoint. Each one that is not
+        in use still costs a task in every batch.
     planner
         Who decides which channel owns which key: a name (``unskew planners`` lists them) or a `Planner`.
     tolerance
@@ -129,8 +130,19 @@ def balance(
     controller = Controller(
         chosen, batches, max_move_bytes, min_gain, pause_ms, splitting=split == AUTO, scheme=_scheme(split)
     )
-    budgets = memory_budgets(memory_bytes, limit)
-    return BalancedStream(events, names, first, limit, elastic, slots, controller, tracked_keys, cache_bytes, budgets)
+    return BalancedStream(
+        events,
+        names,
+        first,
+        limit,
+        elastic,
+        slots,
+        controller,
+        tracked_keys,
+        cache_bytes,
+        memory_budgets(memory_bytes, limit),
+        limited=max_channels is not None or not elastic,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +159,7 @@ class BalancedStream:
     tracked_keys: int | None
     cache_bytes: int
     memory_bytes: tuple[int, ...] = ()
+    limited: bool = True
 
     def aggregate(self, **aggregates: str) -> Stage:
         """Keep running aggregates per key: ``aggregate(n="count", total="sum(amount)")``.
@@ -270,6 +283,7 @@ class BalancedStream:
             memory_bytes=self.memory_bytes,
             shuffled=has_shuffle(self.events),
             output_mode=bound.output_mode,
+            limited=self.limited,
         )
 
 

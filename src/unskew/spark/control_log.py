@@ -67,20 +67,27 @@ class ControlLog:
         self.write(name, state)
         return f"{self.root}/{name}"
 
-    def forget_before(self, batch_id: int) -> None:
-        """Remove decisions and moved state of batches that nothing refers to any more; looks every few batches."""
+    def forget_before(self, batch_id: int, *decisions: Decision) -> None:
+        """Remove decisions and moved state of batches that nothing refers to any more; looks every few batches.
+
+        State that one of `decisions` has to install stays, however long its channel was not called.
+        """
         if batch_id % BATCHES_BETWEEN_CLEANINGS:
             return
+        waiting = {file for decision in decisions for files in decision.install.values() for file in files}
         for folder in ("decisions", "moved"):
             for name in self._list(folder):
-                if int(name.split(".")[0]) < batch_id - ENTRIES_KEPT:
+                if int(name.split(".")[0]) < batch_id - ENTRIES_KEPT and f"{self.root}/{folder}/{name}" not in waiting:
                     self._files.delete(self._path(f"{folder}/{name}"))
 
     def identify(self, identity: Mapping[str, Any]) -> str:
         """Return the name of this checkpoint's query; refuse a query that is another one.
 
-        At the first start the identity is written down, with a name that no other query has.
+        At the first start the identity is written down, with a name that no other query has. A start that ran no batch
+        does not count.
         """
+        if self.last_batches()[0] < 0:
+            self._files.delete(self._path("query"))
         entry = {**identity, "name": uuid.uuid4().hex}
         if self.write("query", json.dumps(entry, sort_keys=True).encode()):
             return str(entry["name"])
@@ -96,6 +103,10 @@ class ControlLog:
                     else f"use the same {part}, or start with a new checkpointLocation",
                 )
         return str(known["name"])
+
+    def known(self, part: str) -> Any:
+        """Return a part of the identity of the query that ran here, None if none did."""
+        return json.loads(self.read("query"))[part] if self.last_batches()[0] >= 0 else None
 
     def last_batches(self) -> tuple[int, int]:
         """Return the last batch that Spark planned and the last that it committed, -1 where there is none."""

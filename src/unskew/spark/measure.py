@@ -24,7 +24,8 @@ def channel_statistics(
     """Return the load of a batch: the heaviest keys one by one, the rest by slot.
 
     At most `tracked_keys` keys are listed (about 50 bytes each, and the key's text), those that cost most; keys with
-    an entry of their own are listed in any case. Two keys that share a hash are one entry.
+    an entry of their own are listed in any case, also those without rows, whose state may have to move. Two keys that
+    share a hash are one entry.
     """
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     rows = add_up(tuples, entry, len(hashes))
@@ -35,21 +36,32 @@ def channel_statistics(
         listed[:] = True
     else:
         listed[np.argpartition(-costs, tracked_keys)[:tracked_keys]] = True
+    silent, silent_bytes = _silent(state, np.setdiff1d(table.listed_keys, hashes))
     slots = len(state.slot_rows)
     slot, rest = slot_of(hashes, slots), ~listed
     slot_rows = add_up(rows[rest], slot[rest], slots)
     slot_state = state.slot_bytes - add_up(held[listed], slot[listed], slots)
+    slot_state -= add_up(silent_bytes, slot_of(silent, slots), slots)
+    nothing = np.zeros(len(silent))
+    texts = key_text(groups.keys.take(pa.array(first[listed])))
     return Statistics(
-        hashes[listed],
-        tuples=rows[listed],
-        cost=costs[listed],
-        state=held[listed],
+        np.append(hashes[listed], silent),
+        tuples=np.append(rows[listed], nothing),
+        cost=np.append(costs[listed], nothing),
+        state=np.append(held[listed], silent_bytes),
         slot_tuples=slot_rows,
         slot_cost=add_up(costs[rest], slot[rest], slots),
         slot_state=np.maximum(slot_state, 0),
         distinct_keys=state.rows,
-        keys=key_text(groups.keys.take(pa.array(first[listed]))),
+        keys=pa.concat_arrays([texts, pa.nulls(len(silent), texts.type)]),
     )
+
+
+def _silent(state: KeyedState, hashes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return which of some hashes have state although they had no rows, and how much."""
+    found, sizes = state.held(hashes)
+    silent, entry = np.unique(found, return_inverse=True)
+    return silent, add_up(sizes, entry, len(silent))
 
 
 def spilled_slots(spilled_bytes: NDArray[np.int64], slot_bytes: NDArray[np.int64]) -> tuple[int, ...]:

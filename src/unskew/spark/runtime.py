@@ -119,7 +119,7 @@ class Runtime:
         )
         decision = replace(decision, learned=learned.learned, lesson=learned.lesson)
         self._log.write_decision(decision)
-        self._log.forget_before(batch_id)
+        self._log.forget_before(batch_id, last, decision)
         self.announce(decision)
         self.withdraw(batch_id - 1)
         figures = BatchFigures.of(last, reports, plan)

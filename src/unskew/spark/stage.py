@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from unskew.operators import Operator
 from unskew.spark.controller import Controller
+from unskew.spark.memory import memory_budgets
 from unskew.spark.writer import BalancedWriter
 
 
@@ -28,6 +29,8 @@ class Stage:
         What the operator returns, in Spark's words.
     channels, max_channels
         Channels used at first, and state partitions there are.
+    limited
+        Whether `max_channels` was asked for; else a checkpoint that has another number is continued with that.
     elastic
         Whether the number of channels follows the load.
     slots
@@ -65,6 +68,7 @@ class Stage:
     initial_state: DataFrame | None = None
     memory_bytes: tuple[int, ...] = ()
     in_mode: Callable[[str], Stage] | None = None
+    limited: bool = True
 
     def identity(self) -> dict[str, Any]:
         """Return what must not change between two starts from one checkpoint."""
@@ -74,6 +78,12 @@ class Stage:
             "max_channels": self.max_channels,
             "slots": self.slots,
         }
+
+    def with_max_channels(self, limit: int) -> Stage:
+        """Return the same stage with another number of state partitions; memory is given by channel again."""
+        given = self.memory_bytes
+        memory = memory_budgets(given[0] if len(set(given)) == 1 else given or None, limit)
+        return replace(self, max_channels=limit, channels=min(self.channels, limit), memory_bytes=memory)
 
     @property
     def writeStream(self) -> BalancedWriter:  # noqa: N802

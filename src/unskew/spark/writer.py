@@ -112,8 +112,11 @@ class BalancedWriter:
             self.option("path", path)
         if self._stage.in_mode is not None:
             self.outputMode("append")
-        stage, spark = self._stage, self._stage.events.sparkSession
+        spark = self._stage.events.sparkSession
         log = ControlLog(spark, self._checkpoint())
+        if not self._stage.limited:
+            self._stage = self._stage.with_max_channels(log.known("max_channels") or self._stage.max_channels)
+        stage = self._stage
         name = log.identify(stage.identity())
         sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), name, self._name)
         first = self._first_decision(log)
@@ -193,17 +196,16 @@ class BalancedWriter:
     def _first_decision(self, log: ControlLog) -> Decision:
         """Return the decision for the first batch to run: a new one, or the last one again if it was not committed."""
         planned, committed = log.last_batches()
-        if planned < 0:
-            first = log.read_decision(0)
-            if first is None:
-                table = RoutingTable.initial(self._stage.channels, self._stage.slots)
-                first = Decision(
-                    0,
-                    table,
-                    install=self._initial_state(log, table),
-                    memory_bytes=self._stage.memory_bytes,
-                )
-                log.write_decision(first)
+        if planned < 0:  # an earlier start may have written one, and ran no batch
+            table = RoutingTable.initial(self._stage.channels, self._stage.slots)
+            first = Decision(
+                0,
+                table,
+                install=self._initial_state(log, table),
+                previous_watermark_ms=0 if self._stage.operator.time_mode == "event" else None,
+                memory_bytes=self._stage.memory_bytes,
+            )
+            log.write_decision(first)
             return first
         needed = planned if planned > committed else planned + 1
         decision = log.read_decision(needed)
