@@ -20,7 +20,8 @@ START = datetime(2024, 1, 1)
 SCHEMA = pa.schema(
     {"k": pa.string(), "input": pa.string(), "time": pa.timestamp("us"), "l_id": pa.int64(), "r_id": pa.int64()}
 )
-EARLIEST, LATEST, DELAY = -2, 6, 5
+DELAY = 5
+INTERVALS = [(-2, 6), (-20, -8), (-4, 0), (2, 9)]  # the right row on either side of the left one, before it, after it
 
 Row = tuple[Any, str, Any, int]
 
@@ -45,8 +46,11 @@ def numbered(batches: list[list[tuple[Any, str, Any]]]) -> list[list[Row]]:
     return [[(*row, next(numbers)) for row in rows] for rows in batches]
 
 
-def reference(batches: list[list[Row]], how: str) -> tuple[Counter, list[int]]:
+def reference(
+    batches: list[list[Row]], how: str, interval: tuple[int, int] = INTERVALS[0]
+) -> tuple[Counter, list[int]]:
     """Compare all pairs of rows that are not late; a left row that is alone counts once its time is over."""
+    earliest, latest = interval
     before, watermark, kept, late = -1e9, -1e9, [], []
     for rows in batches:
         late.append(sum(row[2] is not None and row[2] <= before for row in rows))
@@ -59,16 +63,17 @@ def reference(batches: list[list[Row]], how: str) -> tuple[Counter, list[int]]:
         partners = [
             row[3]
             for row in kept
-            if row[1] == "r" and row[0] == left[0] is not None and EARLIEST <= row[2] - left[2] <= LATEST
+            if row[1] == "r" and row[0] == left[0] is not None and earliest <= row[2] - left[2] <= latest
         ]
         pairs.update((left[0], left[3], partner) for partner in partners)
-        if how == "left" and not partners and left[2] + LATEST <= before:
+        if how == "left" and not partners and left[2] + latest <= before:
             pairs[left[0], left[3], None] += 1
     return pairs, late
 
 
-def join(how: str = "inner") -> IntervalJoin:
-    return IntervalJoin("l", "r", earliest=f"{EARLIEST} seconds", latest=f"{LATEST} seconds", how=how)
+def join(how: str = "inner", interval: tuple[int, int] = INTERVALS[0]) -> IntervalJoin:
+    earliest, latest = interval
+    return IntervalJoin("l", "r", earliest=f"{earliest} seconds", latest=f"{latest} seconds", how=how)
 
 
 def pairs_of(outputs: list[pa.Table]) -> Counter:
@@ -76,22 +81,40 @@ def pairs_of(outputs: list[pa.Table]) -> Counter:
 
 
 ROWS = st.tuples(
-    st.sampled_from(["a", "b", None]), st.sampled_from("lr"), st.none() | st.integers(0, 40).map(lambda n: n / 2)
+    st.sampled_from(["a", "b", None]), st.sampled_from("lr"), st.sampled_from([None, *(n / 2 for n in range(41))])
 )
 
 
-@given(batches=st.lists(st.lists(ROWS, max_size=12), min_size=1, max_size=5), how=st.sampled_from(["inner", "left"]))
-@settings(max_examples=40)
-def test_equals_all_pairs_compared(batches: list[list[tuple[Any, str, Any]]], how: str) -> None:
-    rows = numbered(batches)
-    result = run(join(how), list(map(table, rows)), key="k", watermark=("time", f"{DELAY} seconds"))
-    expected, late = reference(rows, how)
+@given(
+    batches=st.lists(st.lists(ROWS, max_size=12), min_size=1, max_size=5),
+    how=st.sampled_from(["inner", "left"]),
+    interval=st.sampled_from(INTERVALS),
+)
+@settings(max_examples=50)
+def test_equals_all_pairs_compared(
+    batches: list[list[tuple[Any, str, Any]]], how: str, interval: tuple[int, int]
+) -> None:
+    rows = numbered(
+        [
+            [(key, side, None if at is None else at + 5 * batch) for key, side, at in rows]
+            for batch, rows in enumerate(batches)
+        ]
+    )
+    result = run(join(how, interval), list(map(table, rows)), key="k", watermark=("time", f"{DELAY} seconds"))
+    expected, late = reference(rows, how, interval)
     assert pairs_of(result.outputs) == expected
     assert list(result.late_rows) == late
 
 
+def test_a_left_row_whose_interval_is_over_when_it_comes_is_given() -> None:
+    rows = numbered([[("a", "r", 20)], [("a", "r", 21)], [("a", "l", 17), ("a", "l", 30)]])
+    result = run(join("left", (-20, -8)), list(map(table, rows)), key="k", watermark=("time", f"{DELAY} seconds"))
+    assert pairs_of(result.outputs) == {("a", 2, None): 1, ("a", 3, 0): 1, ("a", 3, 1): 1}, "the watermark was at 15"
+
+
+@pytest.mark.parametrize("interval", INTERVALS[:2])
 @pytest.mark.parametrize("how", ["inner", "left"])
-def test_moves_aborts_and_restarts_change_nothing(how: str) -> None:
+def test_moves_aborts_and_restarts_change_nothing(how: str, interval: tuple[int, int]) -> None:
     import random
 
     dice = random.Random(4)
@@ -103,12 +126,12 @@ def test_moves_aborts_and_restarts_change_nothing(how: str) -> None:
     )
     batches = list(map(table, rows))
     steps = disturbed(batches, key="k", channels=3, seed=2)
-    rough = run(join(how), steps, key="k", channels=3, watermark=("time", f"{DELAY} seconds"), seed=2)
-    expected, late = reference(rows, how)
+    rough = run(join(how, interval), steps, key="k", channels=3, watermark=("time", f"{DELAY} seconds"), seed=2)
+    expected, late = reference(rows, how, interval)
     assert pairs_of(rough.outputs) == expected
     assert sum(late) > 0
     assert rough.state.num_rows < len({row[0] for batch in rows for row in batch}), "some keys are forgotten"
-    check_operator(join(how), batches[:3], key="k", watermark=("time", f"{DELAY} seconds"), seeds=1)
+    check_operator(join(how, interval), batches[:3], key="k", watermark=("time", f"{DELAY} seconds"), seeds=1)
 
 
 def test_columns_belong_to_the_stream_whose_name_they_bear() -> None:
