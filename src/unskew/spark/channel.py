@@ -36,7 +36,8 @@ OBSERVED = {"rows": "long", "late_rows": "long", "seconds": "double", "state_row
 """Figures of a report that stand in columns of their own, null in other rows, where Spark's `observe` sees them."""
 
 OUTPUT_SCHEMA = ", ".join(["kind string, channel int, payload binary", *(f"{n} {t}" for n, t in OBSERVED.items())])
-ROWS, PARTIALS, REPORT = "rows", "partials", "report"
+ROWS, MANY_ROWS, PARTIALS, REPORT = "rows", "many rows", "partials", "report"
+"""Kinds of payloads; many rows are those that are too large for the driver."""
 
 ROWS_PER_PAYLOAD = 1 << 18
 
@@ -61,6 +62,8 @@ class ChannelSettings:
         Budget of the executor's cache of state.
     workers
         Whether rows come from the workers of a splitting scheme, one source each.
+    bytes_for_the_driver
+        Output of a batch that travels to the driver, at most: of each channel its part, or else none.
     """
 
     query: str
@@ -70,6 +73,7 @@ class ChannelSettings:
     tracked_keys: int | None
     cache_bytes: int
     workers: bool = False
+    bytes_for_the_driver: int = 32 << 20
 
 
 class ChannelProcessor(StatefulProcessor):
@@ -125,7 +129,9 @@ class ChannelProcessor(StatefulProcessor):
             output, partials, report = self._work(state, channel, packs, decision, clock)
             state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
         self._be_called_again(clock)
-        payloads = [(ROWS, pack(output.slice(at, ROWS_PER_PAYLOAD))) for at in _parts(output.num_rows)]
+        packed = [pack(output.slice(at, ROWS_PER_PAYLOAD)) for at in _parts(output.num_rows)]
+        few = sum(map(len, packed)) <= settings.bytes_for_the_driver // decision.channels_called
+        payloads = [(ROWS if few else MANY_ROWS, blob) for blob in packed]
         if partials is not None:
             payloads.append((PARTIALS, pack(partials)))
         payloads.append((REPORT, report.to_bytes()))
