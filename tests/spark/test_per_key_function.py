@@ -97,10 +97,11 @@ FORMS: list[Callable[..., PerKeyFunction]] = [
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("limit", ["ROWS_CONVERTED_AT_ONCE", "BYTES_CONVERTED_AT_ONCE"])
 def test_every_key_is_called_once_a_batch_with_its_rows_and_state(
-    form: Callable[[], PerKeyFunction], monkeypatch: pytest.MonkeyPatch
+    form: Callable[[], PerKeyFunction], limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "ROWS_CONVERTED_AT_ONCE", 50)
+    monkeypatch.setattr(base, limit, 50)
     rng = np.random.default_rng(1)
     job, seen = Job(pickle.loads(pickle.dumps(form())), USERS), Counter[str | None]()
     for _ in range(4):

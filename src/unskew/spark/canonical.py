@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyarrow import types
 
 from unskew.hashing import xxhash64
@@ -25,9 +26,14 @@ def canonical_order(rows: pa.Table) -> pa.Table:
     >>> canonical_order(rows).equals(canonical_order(rows.take([2, 0, 1])))
     True
     """
+    return rows.take(pa.array(canonical_indices(rows)))
+
+
+def canonical_indices(rows: pa.Table) -> NDArray[np.int64]:
+    """Return where the rows of `canonical_order` are found."""
     batches = rows.to_batches()
     hashes = [xxhash64([part for column in batch.columns for part in _parts(column)]) for batch in batches]
-    return rows.take(pc.sort_indices(pa.array(np.concatenate(hashes))))
+    return np.asarray(pc.sort_indices(pa.array(np.concatenate(hashes)))).astype(np.int64)
 
 
 def _parts(array: pa.Array) -> Iterator[pa.Array]:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from unskew.hashing import xxhash64
 from unskew.operators import Operator, group_rows
 from unskew.routing.table import RoutingTable
-from unskew.spark.canonical import canonical_order
+from unskew.spark.canonical import canonical_indices
+from unskew.spark.cutting import BYTES_AT_ONCE, cut, cut_in_order
 from unskew.spark.packing import pack
 from unskew.spark.task import current_decision, task_context
 from unskew.spark.tuple_routes import ByScheme, LeastLoaded, TupleRoute
@@ -72,7 +73,8 @@ class Router:
 
     The output is a function of the batch's decision and the partition's contents, bytes included: Spark may run the
     task again. Where the order of a partition's rows is not fixed (a shuffle lies upstream) `canonical` puts them into
-    an order of their own first, which holds the whole partition in memory; else packs of `ROWS_PACKED_AT_ONCE` rows.
+    an order of their own first, which holds the whole partition in memory. Packs have at most `ROWS_PACKED_AT_ONCE`
+    rows and `BYTES_AT_ONCE` bytes.
 
     The task of the first partition also sends every channel a tick, so that all of them are called in every batch that
     has rows.
@@ -120,21 +122,10 @@ class Router:
         if self.canonical:
             everything = [batch for batch in batches if batch.num_rows]
             if everything:
-                yield canonical_order(pa.Table.from_batches(everything))
+                rows = pa.Table.from_batches(everything)
+                yield from cut_in_order(rows, canonical_indices(rows), ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
             return
-        held: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in batches:
-            taken = 0
-            while taken < batch.num_rows:
-                part = batch.slice(taken, ROWS_PACKED_AT_ONCE - rows)
-                held.append(part)
-                taken, rows = taken + part.num_rows, rows + part.num_rows
-                if rows == ROWS_PACKED_AT_ONCE:
-                    yield pa.Table.from_batches(held)
-                    held, rows = [], 0
-        if held:
-            yield pa.Table.from_batches(held)
+        yield from cut(batches, ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
 
 
 def prepare(

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from unskew.errors import ArgumentError
 from unskew.operators import Clock, Groups, KeyedState, Operator
 from unskew.operators.base import TimeMode
+from unskew.spark.cutting import sizes_in_order, taken
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.calls import STATE, TIMEOUT, KeyCalls
 from unskew.spark.per_key.state_values import StateValues
@@ -23,7 +24,7 @@ from unskew.spark.per_key.state_values import StateValues
 Inputs = Callable[[int], Any]
 """Gives the rows of a group as the function gets them; called once per group."""
 
-ROWS_CONVERTED_AT_ONCE = 1 << 17
+ROWS_CONVERTED_AT_ONCE, BYTES_CONVERTED_AT_ONCE = 1 << 17, 256 << 20
 
 _WARM: set[str] = set()
 """Functions that have been called in this process."""
@@ -135,7 +136,7 @@ class PerKeyFunction(Operator):
         calls = self._calls(state, groups, clock, timed_out=False)
         output = [
             self.call(calls, slab.tolist(), self.inputs(_batch(rows, order[starts[slab[0]] : end]), places, clock))
-            for slab, places, end in _slabs(starts)
+            for slab, places, end in _slabs(starts, _bytes_before(rows, order))
         ]
         calls.write(state, groups, self.values, with_deadlines=self.deadline is not None)
         self.seconds = self._without_warm_up(np.array(calls.seconds), np.diff(starts))
@@ -192,11 +193,22 @@ class PerKeyFunction(Operator):
         return pa.concat_tables([self.output_schema.empty_table(), *tables])
 
 
-def _slabs(starts: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
-    """Cut groups into runs of not too many rows; yields the groups that have rows, where each starts, and the end."""
+def _bytes_before(rows: pa.Table, order: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the bytes before each row in an order, and of all; None if all of them fit into one slab."""
+    if rows.nbytes <= BYTES_CONVERTED_AT_ONCE:
+        return None
+    return np.concatenate(([0], np.cumsum(sizes_in_order(rows, order))))
+
+
+def _slabs(
+    starts: NDArray[np.int64], bytes_before: NDArray[np.int64] | None = None
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
+    """Cut groups into runs of not too much; yields the groups that have rows, where each starts, and the end."""
     counts = np.diff(starts)
-    slab = starts[:-1] // ROWS_CONVERTED_AT_ONCE
-    for groups in np.split(np.arange(len(counts)), np.flatnonzero(np.diff(slab)) + 1):
+    ends_slab = np.diff(starts[:-1] // ROWS_CONVERTED_AT_ONCE) != 0
+    if bytes_before is not None:
+        ends_slab |= np.diff(bytes_before[starts[:-1]] // BYTES_CONVERTED_AT_ONCE) != 0
+    for groups in np.split(np.arange(len(counts)), np.flatnonzero(ends_slab) + 1):
         filled = groups[counts[groups] > 0]
         if len(filled):
             end = int(starts[groups[-1] + 1])
@@ -204,7 +216,7 @@ def _slabs(starts: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArr
 
 
 def _batch(rows: pa.Table, order: NDArray[np.int64]) -> pa.RecordBatch:
-    return rows.take(pa.array(order)).combine_chunks().to_batches()[0]
+    return taken(rows, order).combine_chunks().to_batches()[0]
 
 
 def _is_late(column: pa.ChunkedArray, watermark_ms: int) -> NDArray[np.bool_]:
