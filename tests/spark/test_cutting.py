@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unskew.spark import cutting
-from unskew.spark.cutting import cut, cut_in_order, sizes_in_order, taken
+from unskew.load.statistics import Statistics
+from unskew.spark import channel, cutting
+from unskew.spark.cutting import cut, cut_in_order, pieces, sizes_in_order, taken
+from unskew.spark.reports import ChannelReport
 
 TEXTS = st.lists(st.one_of(st.none(), st.text(alphabet="ab", max_size=30)), max_size=60)
 
@@ -44,6 +48,21 @@ def test_rows_taken_chunk_by_chunk_are_those_taken_at_once(texts: list[str | Non
     for piece, start in zip(cut_in_order(rows, order, 1, 1), order, strict=True):
         assert piece["text"].to_pylist() == [texts[start]]
     assert (sizes_in_order(rows, order) == [12 + 2 * len(texts[i] or "") for i in order]).all()
+
+
+def test_payloads_leave_in_frames_that_arrow_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "pieces", partial(pieces, bytes_at_once=10))
+    none = np.zeros(0)
+    report = ChannelReport(1, Statistics(none.astype(np.int64), none, none, none), rows=7)
+    payloads = [("rows", b"1234"), ("rows", b"123456"), ("rows", b"1" * 30), ("report", b"12")]
+    frames = list(channel._frames(payloads, 1, report))
+    assert [list(zip(frame["kind"], frame["payload"], strict=True)) for frame in frames] == [
+        payloads[:2],
+        payloads[2:3],
+        payloads[3:],
+    ]
+    assert [frame["rows"].tolist() for frame in frames] == [[pd.NA] * 2, [pd.NA], [7]]
+    assert len({str(frame.dtypes.to_dict()) for frame in frames}) == 1
 
 
 @pytest.mark.slow

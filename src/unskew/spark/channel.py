@@ -23,6 +23,7 @@ from unskew.load.statistics import add_up
 from unskew.operators import Clock, KeyedState, Mergeable, Operator
 from unskew.operators.partials import partial_states
 from unskew.spark.cache import executor_cache
+from unskew.spark.cutting import cut, pieces
 from unskew.spark.decision import Decision
 from unskew.spark.files import read_entry
 from unskew.spark.measure import channel_statistics, spilled_slots
@@ -102,7 +103,7 @@ class ChannelProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Work on a batch that has rows, for this channel or another; called by Spark."""
-        yield self._batch(key, self._packs(rows), timerValues)
+        yield from self._batch(key, self._packs(rows), timerValues)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -111,9 +112,9 @@ class ChannelProcessor(StatefulProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Work on a batch without rows, in which time has passed; called by Spark."""
-        yield self._batch(key, [], timerValues)
+        yield from self._batch(key, [], timerValues)
 
-    def _batch(self, key: Any, packs: list[tuple[int, pa.Table]], timers: TimerValues) -> pd.DataFrame:
+    def _batch(self, key: Any, packs: list[tuple[int, pa.Table]], timers: TimerValues) -> Iterator[pd.DataFrame]:
         settings, operator, decision = self.settings, self.settings.operator, current_decision(self.settings.query)
         channel = settings.labels.index(int(key[0]))
         clock = self._clock(decision, timers)
@@ -129,16 +130,13 @@ class ChannelProcessor(StatefulProcessor):
             output, partials, report = self._work(state, channel, packs, decision, clock)
             state.commit(f"{decision.batch_id}-{uuid.uuid4().hex}")
         self._be_called_again(clock)
-        packed = [pack(output.slice(at, ROWS_PER_PAYLOAD)) for at in _parts(output.num_rows)]
+        packed = [pack(part) for part in cut(output.to_batches(), ROWS_PER_PAYLOAD)]
         few = sum(map(len, packed)) <= settings.bytes_for_the_driver // decision.channels_called
         payloads = [(ROWS if few else MANY_ROWS, blob) for blob in packed]
         if partials is not None:
             payloads.append((PARTIALS, pack(partials)))
         payloads.append((REPORT, report.to_bytes()))
-        kinds, blobs = zip(*payloads, strict=True)
-        columns = {"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs}
-        last = [None] * (len(kinds) - 1)
-        return pd.DataFrame(columns | {name: pd.array([*last, getattr(report, name)]) for name in OBSERVED})
+        yield from _frames(payloads, channel, report)
 
     def _clock(self, decision: Decision, timers: TimerValues) -> Clock:
         watermark = timers.getCurrentWatermarkInMs() if self.settings.operator.time_mode == "event" else None
@@ -238,5 +236,11 @@ def _rows_by_worker(packs: list[tuple[int, pa.Table]], workers: int) -> tuple[in
     return tuple(rows)
 
 
-def _parts(rows: int) -> range:
-    return range(0, rows, ROWS_PER_PAYLOAD)
+def _frames(payloads: list[tuple[str, bytes]], channel: int, report: ChannelReport) -> Iterator[pd.DataFrame]:
+    """Yield payloads, the report last, in frames of which each fits into an array of Arrow's."""
+    kinds, blobs = zip(*payloads, strict=True)
+    columns = {"kind": kinds, "channel": np.full(len(kinds), channel, np.int32), "payload": blobs}
+    last = [None] * (len(kinds) - 1)
+    frame = pd.DataFrame(columns | {name: pd.array([*last, getattr(report, name)]) for name in OBSERVED})
+    for start, end in pieces(np.array(list(map(len, blobs))), len(blobs)):
+        yield frame.iloc[start:end]

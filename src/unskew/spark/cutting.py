@@ -48,10 +48,22 @@ def cut(batches: Iterable[pa.RecordBatch], rows_at_once: int, bytes_at_once: int
 
 def cut_in_order(rows: pa.Table, order: NDArray[np.int64], rows_at_once: int, bytes_at_once: int) -> Iterator[pa.Table]:
     """Put rows into an order, table by table as `cut` makes them."""
-    before, start = np.concatenate(([0], np.cumsum(sizes_in_order(rows, order)))), 0
-    while start < len(order):
-        end = _end(before, start, rows_at_once, bytes_at_once, at_least=1)
+    for start, end in pieces(sizes_in_order(rows, order), rows_at_once, bytes_at_once):
         yield taken(rows, order[start:end])
+
+
+def pieces(
+    sizes: NDArray[np.int64], rows_at_once: int, bytes_at_once: int = BYTES_AT_ONCE
+) -> Iterator[tuple[int, int]]:
+    """Yield where pieces of rows with these sizes start and end, each within both limits or of a single row.
+
+    >>> list(pieces(np.array([3, 3, 9, 1, 1, 1]), rows_at_once=2, bytes_at_once=6))
+    [(0, 2), (2, 3), (3, 5), (5, 6)]
+    """
+    before, start = np.concatenate(([0], np.cumsum(sizes))), 0
+    while start < len(sizes):
+        end = _end(before, start, rows_at_once, bytes_at_once, at_least=1)
+        yield start, end
         start = end
 
 
