@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +17,8 @@ Numbers = NDArray[np.int64]
 
 HASH = "hash"
 KEY_PREFIX, VALUE_PREFIX = "key.", "value."
+
+_ZONE = re.compile(r"(?<=tz=)[^\]]+(?=\])")
 
 # chunks are small, and the cores belong to Spark's tasks
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
@@ -60,6 +63,10 @@ class Columns:
         """The columns in words, for people and for comparison."""
         kinds = (("key", self.keys), ("value", self.values))
         return "; ".join(f"{kind} {field.name}: {field.type}" for kind, schema in kinds for field in schema)
+
+    def are(self, text: str) -> bool:
+        """Tell whether a text says these columns; the time zone in which instants are shown does not matter."""
+        return _without_zones(text) == _without_zones(self.text)
 
     def make_rows(self, hashes: Numbers, keys: pa.Table, values: pa.Table) -> pa.RecordBatch:
         """Put hashes, key columns and value columns side by side."""
@@ -125,6 +132,13 @@ def from_store(data: bytes, sequence: int, columns: Columns) -> pa.RecordBatch:
 
 def _read(source: pa.Buffer, columns: Columns) -> pa.RecordBatch:
     with pa.ipc.open_stream(source, options=_READ) as reader:
-        if not reader.schema.equals(columns.rows):
+        if reader.schema.equals(columns.rows):
+            return reader.read_next_batch()
+        there, here = ([_without_zones(str(field)) for field in schema] for schema in (reader.schema, columns.rows))
+        if there != here:
             raise pa.ArrowInvalid(f"its columns are {reader.schema.names}")
-        return reader.read_next_batch()
+        return reader.read_next_batch().cast(columns.rows)
+
+
+def _without_zones(text: str) -> str:
+    return _ZONE.sub("", text)

@@ -21,13 +21,17 @@ def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -
     """Return the index of the state that `manifest` describes.
 
     A copy of that very commit is taken as it is. A copy of an earlier one reads the chunks that came since. Otherwise,
-    a copy that went another way or none, all chunks are read: local ones are used where they are those of the store.
+    a copy that went another way or none, all chunks are read: local ones are used where they are those of the store,
+    in the types that the state has now.
     """
-    entry.keep_chunks({chunk.name for chunk in manifest.chunks})
-    index = _copied(entry, slots)
     known = entry.manifest
     entry.manifest = None
-    if index is not None and known is not None and known.columns == manifest.columns:
+    if known is None or known.columns != manifest.columns:
+        entry.keep_chunks(())
+        return _rebuilt(log, entry, manifest, slots)
+    entry.keep_chunks({chunk.name for chunk in manifest.chunks})
+    index = _copied(entry, slots)
+    if index is not None:
         if known.nonce == manifest.nonce:
             return index
         if known.nonce in manifest.history and not manifest.shared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -116,12 +117,13 @@ class KeyedState:
             raise ArgumentError("the deadline must be an int64 column of the state", got=deadline)
         data = store.read_manifest()
         manifest = Manifest(columns.text) if data is None else Manifest.from_bytes(data)
-        if manifest.columns != columns.text:
+        if not columns.are(manifest.columns):
             raise CheckpointError(
                 f"the state in this checkpoint has other columns ({manifest.columns})",
                 got=columns.text,
                 hint="start from a new checkpoint, or with the key and operator that wrote this one",
             )
+        manifest = replace(manifest, columns=columns.text)
         entry: Entry = MemoryEntry() if cache is None else cache.take(manifest.nonce)
         log = ChunkLog(store, entry, columns, manifest, deadline)
         try:
