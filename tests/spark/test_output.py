@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.classic.dataframe import DataFrame
 
 import unskew
-from unskew.spark import writer
+from unskew.spark import output, writer
 from unskew.spark.channel import ChannelSettings
 from unskew.testing import write_batches
 
@@ -36,6 +36,7 @@ def test_a_large_output_after_small_ones_stays_on_the_executors(
     rows = spark.readStream.schema("k long, at timestamp").option("maxFilesPerTrigger", 1)
     events = rows.parquet(str(tmp_path / "data")).withWatermark("at", "1 minute")
     monkeypatch.setattr(writer, "ChannelSettings", partial(ChannelSettings, bytes_for_the_driver=FOR_THE_DRIVER))
+    monkeypatch.setattr(output, "MUCH_STATE_BYTES", 0)
     fetched: list[int] = []
     to_arrow = DataFrame.toArrow
 

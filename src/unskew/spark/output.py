@@ -20,7 +20,7 @@ from unskew.spark.channel import MANY_ROWS, PARTIALS, REPORT, ROWS
 from unskew.spark.packing import unpack
 from unskew.spark.reports import ChannelReport
 
-TINY_BYTES = 4 << 20
+TINY_BYTES, MUCH_STATE_BYTES = 4 << 20, 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class BatchOutput:
 
 @contextmanager
 def materialised(
-    output: DataFrame, schema: StructType, operator: Operator, last_bytes: int | None
+    output: DataFrame, schema: StructType, operator: Operator, last_bytes: int | None, state_bytes: int
 ) -> Iterator[BatchOutput]:
     """Run the batch, once, and keep its output until the block ends.
 
@@ -53,10 +53,11 @@ def materialised(
     dies. Else the rows are read from the executors: if one of those dies with its part, the batch fails and runs again
     from the checkpoint; it is never computed a second time beside the first.
 
-    Keeping it takes some tens of milliseconds. Where the output does not come in bursts, as it does when windows close
-    or keys time out, and the last one was tiny, all of it comes to the driver and nothing is kept.
+    Keeping it takes some tens of milliseconds. Where the last output was tiny, and nothing much can burst out, as state
+    does when windows close or keys time out, all of it comes to the driver and nothing is kept.
     """
-    if last_bytes is not None and last_bytes < TINY_BYTES and operator.time_mode == "none":
+    may_burst = operator.time_mode != "none" and state_bytes >= MUCH_STATE_BYTES
+    if last_bytes is not None and last_bytes < TINY_BYTES and not may_burst:
         payloads = _by_kind(output.toArrow())
         yield _on_the_driver(output.sparkSession, payloads, schema, operator)
         return

@@ -56,6 +56,7 @@ class Runtime:
         self._sink, self._output_schema, self._operator, self._scaling = sink, output_schema, operator, scaling
         self._lock = threading.Lock()
         self._output_bytes: int | None = None
+        self._state_bytes: dict[int, int] = {}
         self._reports: Mapping[int, ChannelReport] = {}
         self._plans: deque[tuple[int, Report]] = deque(maxlen=HISTORY)
         self._moves: deque[tuple[int, Moves]] = deque(maxlen=HISTORY)
@@ -90,10 +91,12 @@ class Runtime:
         started = time.monotonic()
         last = self._decision_for(batch_id)
         schema = channel_schema(self._operator, self._output_schema)
-        with materialised(output, schema, self._operator, self._output_bytes) as batch:
+        held = sum(self._state_bytes.values())
+        with materialised(output, schema, self._operator, self._output_bytes, held) as batch:
             learned = Learned.of(self._operator, last, batch.rows, self._output_schema)
             self._sink(learned.rows, batch_id)
             self._output_bytes = batch.bytes
+            self._state_bytes |= {report.channel: report.state_bytes for report in batch.reports}
             self._decide(last, {report.channel: report for report in batch.reports}, learned, started)
 
     def _decision_for(self, batch_id: int) -> Decision:
