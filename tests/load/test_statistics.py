@@ -55,3 +55,14 @@ def test_combining_adds_slots_up() -> None:
 def test_malformed_statistics_are_refused_by_row(columns, message: str) -> None:
     with pytest.raises(StatisticsError, match=message):
         Statistics(*columns)
+
+
+def test_a_key_has_its_name_from_whoever_knows_it() -> None:
+    """A split key without rows in one channel has rows in the others."""
+    names = [[None, "bob"], ["ada", None], ["ada again", None]]
+    parts = [Statistics([1, 2], [0, 1], [0, 1], [5, 5], keys=pa.array(each, pa.string())) for each in names]
+    combined = combine(parts)
+    assert combined.keys is not None
+    assert combined.keys.to_pylist() == ["ada", "bob"]
+    nameless = combine([parts[0].without(np.array([2]))]).keys
+    assert nameless is not None and nameless.to_pylist() == [None]

@@ -36,7 +36,7 @@ class Statistics:
     distinct_keys
         Estimate of how many different keys there are, tracked or not.
     keys
-        The tracked keys themselves, where known, for reports.
+        The tracked keys themselves, where known, for reports; null for those without rows.
     use
         How busy the channels were and what memory they have, where known; `combine` leaves it to whoever knows it.
 
@@ -165,9 +165,11 @@ def combine(reports: list[Statistics]) -> Statistics:
             total[: len(column)] += column
     keys = None
     if all(r.keys is not None for r in reports):
+        names = pa.concat_arrays([r.keys for r in reports])
+        last = np.lexsort((-np.arange(len(where)), names.is_valid()))  # of each key the first that has a name
         first = np.full(len(hashes), -1)
-        first[where[::-1]] = np.arange(len(where))[::-1]
-        keys = pa.concat_arrays([r.keys for r in reports]).take(pa.array(first))
+        first[where[last]] = last
+        keys = names.take(pa.array(first))
     repeated = len(where) - len(hashes)
     distinct = sum(r.distinct_keys for r in reports) - repeated
     return Statistics(hashes, distinct_keys=distinct, keys=keys, use=None, **added, **remainder)

@@ -127,7 +127,7 @@ def hot_keys(statistics: Statistics, decision: Decision, most: int = HOT_KEYS) -
     total = statistics.total_cost
     if total <= 0 or not len(statistics.hashes):
         return ()
-    heaviest = np.argsort(-statistics.cost, kind="stable")[:most]
+    heaviest = np.argsort(-statistics.cost, kind="stable")[: min(most, np.count_nonzero(statistics.cost))]
     channels = decision.table.lookup(statistics.hashes[heaviest])
     names = heaviest.tolist() if statistics.keys is None else [statistics.keys[i].as_py() for i in heaviest.tolist()]
     return tuple(
