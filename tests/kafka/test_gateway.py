@@ -356,6 +356,6 @@ def test_wrong_use_is_refused(broker, new_topic, events, tmp_path):
     with pytest.raises(ArgumentError, match="compact"):
         made(topic=new_topic(1, {"cleanup.policy": "compact,delete"})).start(str(tmp_path / "c"))
     checkpoint = str(tmp_path / "b")
-    made(topic=new_topic(1)).start(checkpoint, trigger={"availableNow": True}).stop()
+    assert made(topic=new_topic(1)).start(checkpoint, trigger={"availableNow": True}).awaitTermination(120)
     with pytest.raises(CheckpointError, match="topic"):
         made(topic=new_topic(1)).start(checkpoint)
