@@ -30,9 +30,6 @@ KEPT = {"segment.bytes": str(16 << 20), "retention.bytes": str(16 << 20), "file.
 """Of topics that nobody reads: gone before they reach the disk, whose speed is not the question."""
 
 
-LARGE_BATCHES = {"kafka.linger.ms": "20", "kafka.batch.size": str(128 << 10)}
-
-
 class KafkaBenchmark(Benchmark):
     """Write the same stream with Kafka's own partitioner and through the gateway; then measure how long messages wait.
 
@@ -178,9 +175,10 @@ class Writers:
     """
 
     def __init__(self, spark: SparkSession, bootstrap: str, home: str) -> None:
+        from unskew.kafka.spark_gateway import LARGE_BATCHES  # noqa: PLC0415
         from unskew.kafka.spark_kafka import Admin  # noqa: PLC0415
 
-        self._spark, self._home = spark, home
+        self._spark, self._home, self._large = spark, home, LARGE_BATCHES
         self._options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
         self._admin = Admin(spark, {"bootstrap.servers": bootstrap})
 
@@ -188,7 +186,7 @@ class Writers:
         """Return a stream that reads so many rows a batch from a topic, which it fills."""
         self._admin.create("source", PARTITIONS)
         writer = zipf_rows(self._spark.range(rows * batches).withColumnRenamed("id", "value")).write.format("kafka")
-        writer.options(**self._options, **LARGE_BATCHES, topic="source").save()
+        writer.options(**self._options, **self._large, topic="source").save()
         reader = self._spark.readStream.format("kafka").options(**self._options, subscribe="source")
         return reader.options(startingOffsets="earliest", maxOffsetsPerTrigger=rows).load().select("key", "value")
 
@@ -200,8 +198,8 @@ class Writers:
         keyed: dict[str, Any] = {"keyed_source": True}
         return {
             PLAIN: self._plain(events, f"{name}-plain", {}),
-            LARGE: self._plain(events, f"{name}-large", LARGE_BATCHES),
-            HEADER: self._plain(events.withColumn("headers", header), f"{name}-header", LARGE_BATCHES),
+            LARGE: self._plain(events, f"{name}-large", self._large),
+            HEADER: self._plain(events.withColumn("headers", header), f"{name}-header", self._large),
             GATEWAY: self._gateway(events, f"{name}-gateway", keyed),
             f"{GATEWAY}, no row numbered": self._gateway(events, f"{name}-none", {**keyed, "stamp": "none"}),
             f"{GATEWAY}, all rows numbered": self._gateway(events, f"{name}-all", {**keyed, "stamp": "all"}),

@@ -41,11 +41,11 @@ _STOPPED = (
 _STOPPED_IN_SPARKS_WORDS = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling write.\n: java.lang.InterruptedException"
 )
+# Tasks send all they have at once: what a batch of messages waits to fill, a task does not. By itself Kafka sends
+# 16 KiB as soon as they are there, and broker and producer work twice as long.
+LARGE_BATCHES = {"kafka.linger.ms": "20", "kafka.batch.size": str(128 << 10)}
 _OPTIONS = {
-    # Tasks send all they have at once: what a batch of messages waits to fill, a task does not. By itself Kafka sends
-    # 16 KiB as soon as they are there, and broker and producer work twice as long.
-    "kafka.linger.ms": "20",
-    "kafka.batch.size": str(128 << 10),
+    **LARGE_BATCHES,
     "kafka.acks": "all",
     "kafka.enable.idempotence": "true",
     # Never give a message up while the next one still gets through: written again, it would pass for a duplicate.

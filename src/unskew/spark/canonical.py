@@ -13,8 +13,8 @@ from pyarrow import types
 from unskew.hashing import xxhash64
 
 
-def canonical_order(rows: pa.Table) -> pa.Table:
-    """Return rows in an order that depends on their contents alone; equal rows are interchangeable.
+def canonical_indices(rows: pa.Table) -> NDArray[np.int64]:
+    """Return an order of rows that depends on their contents alone; equal rows are interchangeable.
 
     Rows are sorted by a hash of 64 bits, O(rows * log(rows)). Columns may be of any type that Spark's rows have, also
     of those that cannot be keys.
@@ -23,14 +23,10 @@ def canonical_order(rows: pa.Table) -> pa.Table:
     --------
     >>> tags = pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64()))
     >>> rows = pa.table({"n": [1, 2, None], "tags": tags})
-    >>> canonical_order(rows).equals(canonical_order(rows.take([2, 0, 1])))
+    >>> other = rows.take([2, 0, 1])
+    >>> rows.take(canonical_indices(rows)).equals(other.take(canonical_indices(other)))
     True
     """
-    return rows.take(pa.array(canonical_indices(rows)))
-
-
-def canonical_indices(rows: pa.Table) -> NDArray[np.int64]:
-    """Return where the rows of `canonical_order` are found."""
     batches = rows.to_batches()
     hashes = [xxhash64([part for column in batch.columns for part in _parts(column)]) for batch in batches]
     return np.asarray(pc.sort_indices(pa.array(np.concatenate(hashes)))).astype(np.int64)

@@ -13,6 +13,7 @@ from unskew.errors import ArgumentError, CheckpointError
 from unskew.routing.table import RoutingTable
 from unskew.spark.channel import OUTPUT_SCHEMA, ChannelProcessor, ChannelSettings
 from unskew.spark.check import REQUIRED, check_session
+from unskew.spark.checkpoint_files import CheckpointFiles
 from unskew.spark.control_log import ControlLog
 from unskew.spark.decision import Decision
 from unskew.spark.labels import channel_labels
@@ -184,11 +185,7 @@ class BalancedWriter:
         given = self._options.get("checkpointLocation") or spark.conf.get(
             "spark.sql.streaming.checkpointLocation", None
         )
-        jvm: Any = spark.sparkContext._jvm
-        session: Any = spark._jsparkSession
-        path = jvm.org.apache.hadoop.fs.Path(given or tempfile.mkdtemp(prefix="unskew-"))
-        filesystem = path.getFileSystem(session.sessionState().newHadoopConf())
-        return str(filesystem.makeQualified(path).toString())
+        return CheckpointFiles(spark, given or tempfile.mkdtemp(prefix="unskew-")).root
 
     def _sink_options(self) -> dict[str, str]:
         return {key: value for key, value in self._options.items() if key != "checkpointLocation"}
