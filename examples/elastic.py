@@ -39,7 +39,7 @@ def main() -> None:
         data = write_batches(f"{home}/data", [pa.table({"user": each, "value": np.ones(len(each))}) for each in keys])
         events = spark.readStream.schema("user long, value double").option("maxFilesPerTrigger", 1).parquet(data)
         query = (
-            unskew.balance(events, "user", channels="auto", max_channels=10)
+            unskew.balance(events, "user", channels="auto")
             .apply_per_key(call_a_service, "user long, n long", "n long")
             .writeStream.option("checkpointLocation", f"{home}/checkpoint")
             .trigger(processingTime=f"{TRIGGER_SECONDS} seconds")

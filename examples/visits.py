@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from numba import njit
 
 import unskew
-from unskew.operators import Clock, Groups, KeyedState, Operator
+from unskew.operators import Clock, Operator
+from unskew.state import Groups, KeyedState
 from unskew.operators.base import require_column
 from unskew.operators.durations import microseconds
 from unskew.spark import register_workloads, session

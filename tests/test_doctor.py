@@ -87,5 +87,5 @@ def test_the_deep_check_runs_two_queries_and_leaves_a_running_session_alone(spar
     findings = by_name(with_spark=True)
     assert findings["Spark session"].fits
     assert findings["Python workers"].fits
-    assert findings["state in RocksDB"].found.startswith("{'a': 2, 'b': 1}")
+    assert findings["a balanced stream"].found.startswith("{'a': 2, 'b': 1}")
     assert spark.range(3).count() == 3

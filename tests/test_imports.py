@@ -15,6 +15,8 @@ SOURCE = Path(unskew.__file__).parent
 
 CORE = {
     "errors",
+    "codec",
+    "codec_kinds",
     "registry",
     "kernel_cache",
     "hashing",
@@ -23,7 +25,9 @@ CORE = {
     "load",
     "planners",
     "splitters",
+    "state",
     "operators",
+    "runtime",
 }
 HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
 ABOVE = {
@@ -97,6 +101,18 @@ def test_every_part_has_its_place():
 @pytest.mark.parametrize("name", [name for name in MODULES if part(name) in CORE])
 def test_the_core_imports_nothing_above_it(name):
     above = {found for found in imports_of(MODULES[name]) if part(found) in ABOVE}
+    assert above == set()
+
+
+STAGES = ("state", "operators", "runtime")
+"""Folders of the core that build on one another, the lowest first; all others of the core lie below them."""
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if part(name) in CORE])
+def test_the_stages_of_the_core_build_on_one_another(name):
+    level = {stage: place for place, stage in enumerate(STAGES)}
+    mine = level.get(part(name), -1)
+    above = {found for found in imports_of(MODULES[name]) if level.get(part(found), -1) > mine}
     assert above == set()
 
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from unskew.spark.committed import read_committed
     from unskew.spark.inputs import tagged
     from unskew.spark.per_key import KEEP
+    from unskew.spark.read_state import read_state
 
-__all__ = ["KEEP", "__version__", "balance", "planner", "read_committed", "tagged"]
+__all__ = ["KEEP", "__version__", "balance", "planner", "read_committed", "read_state", "tagged"]
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,7 @@ _HOMES = {
     "balance": "unskew.spark.balance",
     "planner": "unskew.planners",
     "read_committed": "unskew.spark.committed",
+    "read_state": "unskew.spark.read_state",
     "tagged": "unskew.spark.inputs",
 }
 

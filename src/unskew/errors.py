@@ -66,6 +66,14 @@ class CheckpointError(UnskewError, RuntimeError):
     """A checkpoint belongs to another query, or its control log is damaged."""
 
 
+class FencedError(CheckpointError):
+    """Another start of the same query has taken over its checkpoint."""
+
+
+class BatchError(UnskewError, RuntimeError):
+    """A batch failed on Spark; the query stops, and continues from its checkpoint when it is started again."""
+
+
 class StateError(UnskewError, RuntimeError):
     """State was used in a way that would lose or duplicate some of it."""
 

@@ -41,7 +41,7 @@ def test_the_operator_counts_across_batches(monkeypatch):
     for expected in ((5, 5), (2, 7)):
         frames = iter([pd.DataFrame({"key": ["a"] * expected[0]})])
         [answer] = count(("a",), frames, state)
-        assert (answer["rows"][0], answer["total"][0], answer["channel"][0]) == (*expected, 3)
+        assert (answer["rows"][0], answer["total"][0], answer["partition"][0]) == (*expected, 3)
 
 
 def test_files_have_the_rows_of_the_workload_in_order(tmp_path):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -23,7 +24,8 @@ def race_of(hashed=5, balanced=5, different=False):
         race.add("hash", Batch(number, 3.0, (200, 600, 100, 300), (0.6, 1.8, 0.3, 0.9), HOT, {"user-7": 400}))
     for number in range(balanced):
         totals = {"user-7": 401 if different else 400}
-        race.add("unskew", Batch(number, 2.0, (300, 330, 270, 300), (0.9, 1.0, 0.8, 0.9), HOT, totals, moves=7))
+        balanced = Batch(number, 2.0, (300, 330, 270, 300), (0.9, 1.0, 0.8, 0.9), HOT, totals, moves=7)
+        race.add("unskew", replace(balanced, hash_imbalance=1.98, hash_seconds=1.8))
     return race
 
 
@@ -45,6 +47,7 @@ def test_the_picture_shows_both_within_80_columns():
     assert re.search(r"Spark's hash.*unskew", text)
     assert re.search(r"1 █+ +600 +│.* 1 █+.* 330", text)
     assert re.search(r"2\.00 times the mean.*1\.10 times the mean", text)
+    assert text.count("1.98 by Spark's hash") == 1
     assert re.search(r"batch time +3\.0 s.*batch time +2\.0 s", text)
     assert re.search(r"moves so far +0 .*moves so far +7 ", text)
     assert re.search(r"Spark's hash .*batch 3 of 5", text)
@@ -79,7 +82,7 @@ def test_plain_lines_elsewhere():
     assert "a row costs 2 ms" in lines[1]
     assert re.match(r"Spark's hash +batch +0: +3\.0 s, fullest channel 1 with 600 of 1,200 rows, 2\.00 times", lines[2])
     assert lines[3].strip() == "hottest: user-7 33 % on 1, <script> 8 % on 0"
-    assert re.match(r"unskew +batch +0: +2\.0 s, .*7 moves so far", lines[4])
+    assert re.match(r"unskew +batch +0: +2\.0 s, .*1\.10 times the mean \(1\.98 by Spark's hash\), 7 moves", lines[4])
 
 
 def test_the_closing_table():
@@ -89,6 +92,7 @@ def test_the_closing_table():
         "batch time p50, s +│ +3.00 │ +2.00 │ 0.67x",
         "batch time p99, s +│ +3.00 │ +2.00 │ 0.67x",
         "fullest channel, mean = 1 +│ +2.00 │ +1.10 │ 0.55x",
+        "hash, as unskew counts it +│ +│ +1.98 │",
         "moves +│ +0 │ +7 │",
         "same counts in every batch │ +│ +yes │",
         "equal to a batch recount +│ +not checked │ +not checked │",
@@ -147,6 +151,7 @@ def test_the_page_stands_alone():
     assert "script" not in page.tags
     assert "&lt;script&gt;" in text
     assert "1.50 times the rows per second" in text
+    assert "as unskew counts it" in text
     assert re.search(r"\$\{?\w", text) is None
     assert text == page_of(race_of())
     assert 'class="green">yes</b>every count' in text

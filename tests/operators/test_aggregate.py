@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError, ColumnError, RangeError
-from unskew.operators import Aggregate, Clock, KeyedState, MemoryStore
-from unskew.operators.groups import group_rows
+from unskew.operators import Aggregate, Clock
 from unskew.operators.partials import merge_partials, partial_states
+from unskew.state import KeyedState, MemoryStore
+from unskew.state.groups import group_rows
 from unskew.testing import disturbed, run
 
 COLUMNS = {

@@ -16,21 +16,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import (
-    Clock,
-    DecisionTree,
-    DecisionTreeModel,
-    Growth,
-    Histogram,
-    KeyedState,
-    MemoryStore,
-    group_rows,
-    grow,
-)
+from unskew.operators import Clock, DecisionTree, DecisionTreeModel, Growth, Histogram, grow
 from unskew.operators.histogram import kernel_insert
 from unskew.operators.tree_growth import newest
 from unskew.operators.tree_model import LEAF, MESSAGE_KEY, MESSAGES
 from unskew.splitters import splitter
+from unskew.state import KeyedState, MemoryStore, group_rows
 from unskew.testing import ABORT, MOVE_SLOT, RESTART, check_operator, run
 from unskew.workloads.flights import flights_file
 

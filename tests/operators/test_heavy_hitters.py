@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError, ColumnError, KeyTypeError
 from unskew.hashing import hash_keys, xxhash64
-from unskew.operators import HeavyHitters, group_rows
+from unskew.operators import HeavyHitters
 from unskew.sketches import SpaceSaving
 from unskew.splitters import splitter
+from unskew.state import group_rows
 from unskew.testing import check_operator, disturbed, run
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import Histogram, group_rows
+from unskew.operators import Histogram
 from unskew.operators.histogram import kernel_insert, kernel_sum, kernel_uniform
+from unskew.state import group_rows
 from unskew.testing import check_operator, disturbed, run
 
 Bins = list[tuple[float, int]]

@@ -15,8 +15,9 @@ from sklearn.naive_bayes import MultinomialNB
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import NaiveBayes, NaiveBayesModel, group_rows
+from unskew.operators import NaiveBayes, NaiveBayesModel
 from unskew.splitters import splitter
+from unskew.state import group_rows
 from unskew.testing import check_operator, disturbed, run
 
 CLASSES = ["art", "law", "sea"]

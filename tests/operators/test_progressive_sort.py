@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import Clock, KeyedState, MemoryStore, ProgressiveSort
+from unskew.operators import Clock, ProgressiveSort
+from unskew.state import KeyedState, MemoryStore
 from unskew.testing import check_operator, disturbed, run
 
 START = datetime(2024, 1, 1)

@@ -165,7 +165,8 @@ def test_a_hot_key_in_cells_gives_the_same_pairs() -> None:
 
 def test_work_is_shared_out_by_pairs() -> None:
     from unskew.hashing import hash_keys
-    from unskew.operators import Clock, KeyedState, MemoryStore
+    from unskew.operators import Clock
+    from unskew.state import KeyedState, MemoryStore
 
     rows = table([("a", n / 100, n) for n in range(100)] + [(f"b{n}", 0, n) for n in range(100)])
     operator = SelfJoin("at", "7 seconds", pair_seconds=1e-6).bind(rows.schema, ("stock",))

@@ -11,8 +11,8 @@ import pytest
 
 from unskew.errors import CheckpointError
 from unskew.hashing import hash_keys
-from unskew.operators import KeyedState, LocalCache, MemoryStore
-from unskew.operators.cache import CachePlace
+from unskew.state import KeyedState, LocalCache, MemoryStore
+from unskew.state.cache import CachePlace
 
 NOON = datetime(2024, 7, 1, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 
 from unskew.errors import SessionError
 from unskew.spark import check_session, session
-from unskew.spark.check import REQUIRED, problems
+from unskew.spark.check import problems
 from unskew.spark.local_session import DEFAULTS
 
 pytestmark = pytest.mark.spark
@@ -21,14 +21,6 @@ from unskew.spark.trial import ask_a_worker
 spark = session("local[1]", SHORT_RUN)
 print(ask_a_worker(spark), spark.sparkContext.getConf().get("spark.driver.host"), os.environ["SPARK_HOME"])
 """
-
-
-@pytest.fixture
-def changed(spark):
-    """Let a test change settings of the shared session and put them back."""
-    yield spark
-    for name, value in REQUIRED.items():
-        spark.conf.set(name, value)
 
 
 @pytest.mark.slow
@@ -62,28 +54,6 @@ def test_has_the_defaults(spark):
         assert spark.conf.get(name) == value
 
 
-def test_state_lies_in_rocksdb_with_changelogs_in_format_two(spark, tmp_path):
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "rows.json").write_text('{"key": "a"}\n{"key": "b"}\n{"key": "a"}')
-    query = (
-        spark.readStream.schema("key string")
-        .json(str(tmp_path / "source"))
-        .groupBy("key")
-        .count()
-        .writeStream.outputMode("update")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .foreachBatch(lambda batch, _: batch.collect())
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    assert "rocksdbCommitFlushLatency" in query.lastProgress.stateOperators[0].customMetrics
-    commit = (tmp_path / "checkpoint" / "commits" / "0").read_text()
-    assert commit.startswith("v2\n")
-    changelogs = list((tmp_path / "checkpoint" / "state").glob("0/*/1_*.changelog"))
-    assert len(changelogs) == int(DEFAULTS["spark.sql.shuffle.partitions"])
-
-
 def test_gives_the_running_session_again(spark):
     before = spark.conf.get("spark.sql.shuffle.partitions")
     again = session(config={"spark.sql.shuffle.partitions": "7"})
@@ -102,19 +72,6 @@ def test_refuses_what_a_running_session_cannot_change(spark):
 def test_a_good_session_passes(spark):
     assert problems(spark) == []
     check_session(spark)
-
-
-def test_everything_missing_is_named_with_the_lines_to_add(changed):
-    changed.conf.unset("spark.sql.streaming.stateStore.providerClass")
-    changed.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "false")
-    changed.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "1")
-    with pytest.raises(SessionError) as caught:
-        check_session(changed)
-    lines = [line.strip() for line in str(caught.value).splitlines() if line.strip().startswith("spark.conf.set(")]
-    assert len(lines) == 3
-    for line in lines:
-        exec(line, {"spark": changed})
-    check_session(changed)
 
 
 def test_packages_that_do_not_fit_are_named(spark, monkeypatch):

@@ -58,9 +58,8 @@ def test_a_tenth_of_the_memory_gives_the_same_answers(spark, tmp_path: Path) -> 
     spilled = query.loads["spilled_bytes"].to_pylist()
     assert spilled[0] >= 0.9 * held[0]
     assert spilled[1] == 0
-    assert query.loads["spilled_slots"].to_pylist()[0] > 20
-    with pytest.raises(ArgumentError, match="one for each of 2 channels"):
-        query.limit_memory([1, 2, 3])
+    with pytest.raises(ArgumentError, match="one for each channel"):
+        query.limit_memory([1, -2])
 
 
 @pytest.mark.slow

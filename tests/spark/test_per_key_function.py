@@ -18,9 +18,10 @@ from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import Clock, KeyedState, MemoryStore
+from unskew.operators import Clock
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.spark.per_key import KEEP, ArrowSettings, LeanFunction, PandasFunction, PerKeyFunction, Rows, base
+from unskew.state import KeyedState, MemoryStore
 
 Told = list[tuple[Any, ...]]
 
@@ -371,6 +372,7 @@ def test_what_the_first_call_in_a_process_costs_is_not_blamed_on_its_key(monkeyp
 
     now = 0.0
     monkeypatch.setattr("unskew.spark.per_key.lean_function.perf_counter", lambda: now)
+    monkeypatch.setattr("unskew.spark.per_key.demand._queued_seconds", lambda: 0.0)
     job = Job(LeanFunction(slow_to_start, schema("n long"), schema("n long")), pa.schema({"user": pa.string()}))
     for _ in range(2):
         job.batch(pa.table({"user": ["ada", "bob", "cy"]}))

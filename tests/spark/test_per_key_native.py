@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 
 import unskew
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ColumnError
 from unskew.hashing import hash_keys
-from unskew.operators import KeyedState, MemoryStore
 from unskew.routing.table import RoutingTable
-from unskew.spark.packing import unpack
-from unskew.spark.per_key import LeanFunction, Rows, state_of, write_initial_state
+from unskew.runtime.wire import STATE, unpack
+from unskew.spark.per_key import LeanFunction, Rows, initial_parcels, state_of
+from unskew.state import KeyedState, MemoryStore
 from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
@@ -255,16 +256,11 @@ def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
     users = [("ada", 1, (5,), 70), ("bob", 1, None, 80), (None, 2, (6,), None), ("cy", 3, None, None)]
     initial = spark.createDataFrame(users, "user string, shard long, state struct<n: long>, timeout_ms long")
     table = RoutingTable.initial(2, 16)
-    parcels: list[tuple[int, bytes]] = []
-
-    def keep(channel: int, data: bytes) -> str:
-        parcels.append((channel, data))
-        return f"file {len(parcels)}"
-
-    files = write_initial_state(initial, operator, table, keep)
-    assert sorted(name for names in files.values() for name in names) == [f"file {i + 1}" for i in range(len(parcels))]
+    work = SimpleNamespace(route=SimpleNamespace(table=table, task_of=np.zeros(2, np.int32)))
+    parcels = initial_parcels(initial, operator, work).toArrow()
+    assert set(parcels["kind"].to_pylist()) == {STATE}
     found = {}
-    for channel, data in parcels:
+    for channel, data in zip(parcels["channel"].to_pylist(), parcels["blob"].to_pylist(), strict=True):
         with KeyedState.open(
             MemoryStore(), operator.key_schema, operator.value_schema, slots=16, deadline=operator.deadline
         ) as state:
@@ -277,7 +273,7 @@ def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
     assert found == {"ada": ({"n": 5}, 70), "bob": (None, 80), None: ({"n": 6}, None)}, "nothing is known of cy"
 
     with pytest.raises(ColumnError, match=r"lacks a column, got 'state'.*user, shard, state"):
-        write_initial_state(initial.drop("state"), operator, table, keep)
-    with pytest.raises(ArgumentError, match="does not fit the state's type"):
+        initial_parcels(initial.drop("state"), operator, work)
+    with pytest.raises(PythonException, match="does not fit the state's type"):
         wrong = initial.selectExpr("user", "shard", "named_struct('n', 'five') as state")
-        write_initial_state(wrong, operator, table, keep)
+        initial_parcels(wrong, operator, work).toArrow()

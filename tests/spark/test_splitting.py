@@ -58,8 +58,8 @@ def test_hot_keys_are_split_while_they_are_hot_and_totals_stay_exact(spark, tmp_
     truth = zipf_batches(tmp_path / "data", [1.4, 1.4, 0.3, 0.3, 0.3], rows=8000)
     ours, imbalance, query = run(spark, tmp_path / "data", tmp_path / "ours", channels=4, tolerance=0.02, split="auto")
     assert ours == truth
-    assert imbalance[0] > 1.2
-    assert imbalance[1] < 1.05
+    assert max(imbalance[:2]) < 1.05, "from the first batch on"
+    assert query.figures[0].split_keys > 0
     assert not query.routing_table.split, "whole again"
     home = [move for _, move in query.moves if move.kind == "key"]
     assert len(home) >= 3, "parts of a key that cooled down went home"
@@ -87,7 +87,7 @@ def test_twenty_channels_are_even_where_no_owner_per_key_can_be(spark, tmp_path:
     print(f"max/mean with one owner per key {best}, with split keys {even}, {len(query.routing_table.split)} split")
     top_share = max(truth[0].values()) / 200_000
     assert min(best) > 0.95 * top_share * 20
-    assert max(even[3:]) <= 1.05
+    assert max(even) <= 1.05
 
 
 def test_operators_that_cannot_merge_are_refused(spark, tmp_path: Path) -> None:

@@ -132,12 +132,12 @@ def test_only_committed_batches_are_read(tmp_path: Path) -> None:
     log, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     reader = CommittedReader(str(log), str(checkpoint), 2, StructType().add("n", "long"))
     assert reader.latestOffset(reader.initialOffset(), ReadAllAvailable()) == {"batch": 0}
-    (checkpoint / "commits").mkdir(parents=True)
+    (checkpoint / "unskew" / "commit").mkdir(parents=True)
     for batch in range(4):
         (log / f"batch_id={batch}").mkdir(parents=True)
         pq.write_table(pa.table({"n": [batch]}), log / f"batch_id={batch}" / "part-0.parquet")
         if batch < 3:
-            (checkpoint / "commits" / str(batch)).touch()
+            (checkpoint / "unskew" / "commit" / str(batch)).touch()
     assert reader.latestOffset({"batch": 0}, reader.getDefaultReadLimit()) == {"batch": 2}
     assert reader.latestOffset({"batch": 2}, ReadAllAvailable()) == {"batch": 3}, "batch 3 is not committed"
     files = reader.partitions({"batch": 1}, {"batch": 3})

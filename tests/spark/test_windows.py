@@ -140,7 +140,8 @@ def test_planners_are_told_how_the_operator_grows(spark: Any, tmp_path: Path) ->
     write_batches(tmp_path / "data", drawn(1, rows=3))
     events = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "data"))
     stage = unskew.balance(events, "user", planner="scan").aggregate(n="count")
-    assert [resource.name for resource in stage.controller.planner.resources()] == ["constant", "linear", "linear"]
+    resources = stage.settings.planning.planner.resources()
+    assert [resource.name for resource in resources] == ["constant", "linear", "linear"]
     chosen = unskew.planner("scan", compute="quadratic")
     stage = unskew.balance(events, "user", planner=chosen).aggregate(n="count")
-    assert stage.controller.planner == chosen
+    assert stage.settings.planning.planner == chosen

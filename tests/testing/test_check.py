@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from unskew.errors import ArgumentError
-from unskew.operators import Aggregate, Clock, Groups, KeyedState, Operator
+from unskew.operators import Aggregate, Clock, Operator
+from unskew.state import Groups, KeyedState
 from unskew.testing import CheckError, check_operator
 from unskew.testing.compare import difference
 from unskew.testing.smallest import smallest
@@ -190,7 +191,7 @@ def test_right_operators_pass() -> None:
         (MinusAggregate(n="count"), MERGED),
         (LastAggregate(n="count"), MERGED),
         (NullsCount(n="count"), MERGED),
-        (PerChannel(), MOVED),
+        (PerChannel(), OTHER_BATCHES),
         (YieldsOnce(), AGAIN),
         (Immortal(), BOUNDED),
         (Hoarder(n="count"), BOUNDED),

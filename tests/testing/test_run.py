@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators import Aggregate, Clock, Groups, KeyedState, Operator
+from unskew.operators import Aggregate, Clock, Operator
+from unskew.state import Groups, KeyedState
 from unskew.testing import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, disturbed, run
 
 
@@ -15,6 +16,7 @@ class History(Operator):
     """Keeps all values of a key in their order; forgets keys that had none for five seconds, and says so."""
 
     deadline = "until"
+    time_mode = "processing"
 
     @property
     def value_schema(self) -> pa.Schema:
@@ -91,7 +93,9 @@ def test_a_right_operator_is_the_same_whatever_happens(seed: int) -> None:
 
 def test_a_wrong_operator_is_found_out() -> None:
     steps = [batch for rows in batches(1) for batch in (ABORT(), rows)]
-    assert run(Forgetful(), steps, key="user") != run(Forgetful(), batches(1), key="user")
+    smooth = run(Forgetful(), batches(1), key="user")
+    # a batch that fails after its record was written is not computed again, so not every seed finds it out
+    assert any(run(Forgetful(), steps, key="user", seed=seed) != smooth for seed in range(5))
 
 
 def test_moves_put_keys_where_they_belong() -> None:

@@ -20,7 +20,7 @@ import unskew
 from unskew.bench.harness import Row
 from unskew.bench.operator_queries import NATIVE, OURS, Query, side_by_side, started, write_rows
 from unskew.bench.operator_subjects import ROWS_PER_KEY, SHAPES
-from unskew.bench.streams import Start
+from unskew.bench.streams import NATIVE_STATE, Start
 from unskew.operators import SelfJoin
 from unskew.spark import session
 from unskew.spark.stage import Stage
@@ -84,7 +84,9 @@ QUICK_CASES = (replace(COSTLY, batches=3, pair_seconds=250e-6), replace(FEW_ROWS
 def pairs(cases: Sequence[Case]) -> list[Row]:
     """Compare batches of joins on eight channels."""
     results = []
-    spark = session(master=f"local[{CHANNELS},4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
+    spark = session(
+        master=f"local[{CHANNELS},4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)}
+    )
     try:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             for number, case in enumerate(cases):

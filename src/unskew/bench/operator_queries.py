@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import unskew
 from unskew.bench.harness import Row
 from unskew.bench.operator_subjects import SCHEMA, SHAPES, Subject, batch_rows
-from unskew.bench.streams import Start, batch_seconds, discard
+from unskew.bench.streams import NATIVE_STATE, Start, batch_seconds, discard
 from unskew.spark import session
 from unskew.testing import write_batches
 
@@ -78,7 +78,7 @@ def side_by_side(
 
 def _compared(queries: Mapping[Subject, Query], who: str, sizes: Sequence[int], skipped: int) -> list[Row]:
     results = []
-    spark = session(master="local[2,4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
+    spark = session(master="local[2,4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)})
     try:
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             for shape, exponent in SHAPES.items():

@@ -57,6 +57,6 @@ def _seconds(query: BalancedQuery) -> float:
 
 
 def _overload(prefix: str, who: str, queries: dict[str, BalancedQuery], name: str) -> Row:
-    overloads = [batch.imbalance for batch in queries[name].figures if batch.rows][SKIPPED:]
+    overloads = [batch.imbalance - 1 for batch in queries[name].figures if batch.rows][SKIPPED:]
     value = 100 * mean(overloads) if overloads else 0.0
     return Row(f"{prefix} {name}: fullest channel over the mean", who, value, "%", better="lower")

@@ -18,8 +18,9 @@ from unskew.bench.operator_queries import OURS, beside_python, beside_spark
 from unskew.bench.operator_subjects import FIRST_SECOND, SECONDS_PER_BATCH, SHAPES, SUBJECTS, Subject, batch_rows
 from unskew.bench.operator_tpch import query_5
 from unskew.hashing import hash_keys
-from unskew.operators import Clock, KeyedState, MemoryStore, Operator, group_rows
+from unskew.operators import Clock, Operator
 from unskew.operators.base import EVENT_TIME_METADATA
+from unskew.state import KeyedState, MemoryStore, group_rows
 
 SLOTS = 4096
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.bench.harness import Benchmark, Row
-from unskew.bench.streams import batch_seconds, discard, write_file, write_files
+from unskew.bench.streams import NATIVE_STATE, batch_seconds, discard, write_file, write_files
 from unskew.spark import session
 
 CHANNELS = 4
@@ -39,7 +39,7 @@ class StateBenchmark(Benchmark):
 
     def run(self, quick: bool) -> list[Row]:
         """Measure; quickly, on a tenth of the rows, which no target is meant for, and without the largest sizes."""
-        spark = session(master="local[2,4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
+        spark = session(master="local[2,4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)})
         try:
             with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
                 if quick:

@@ -15,6 +15,15 @@ from unskew.testing import write_batches
 
 SCHEMA = "key string, value double"
 
+NATIVE_STATE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",  # a look-up per write otherwise
+}
+"""Settings of a session whose native queries keep their state in RocksDB; unskew has no use for them."""
+
 Start = Callable[[DataFrame, str], Any]
 """Starts a query on a stream with a checkpoint and returns it; the query must end by itself."""
 

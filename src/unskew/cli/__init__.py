@@ -23,7 +23,6 @@ COMMANDS = {
     "demo": "unskew.cli.demo",
     "doctor": "unskew.cli.doctor",
     "run": "unskew.cli.run",
-    "resize": "unskew.cli.resize",
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",

@@ -26,7 +26,7 @@ def doctor(
 
     [bold]Examples[/]
     [cyan]unskew doctor[/]          a table, within a second or two
-    [cyan]unskew doctor --spark[/]  also tries a Spark session, its Python workers and RocksDB
+    [cyan]unskew doctor --spark[/]  also tries a Spark session, its Python workers and a balanced stream
     [cyan]unskew doctor --json[/]   the same for programs
     """
     from unskew.doctor import examine

@@ -36,11 +36,17 @@ def run(
     planner: Annotated[
         str | None, typer.Option(help="Which planner; see unskew planners.", show_default="mixed")
     ] = None,
-    channels: Annotated[str | None, typer.Option(help="How many channels, or auto.", show_default="8")] = None,
-    max_channels: Annotated[int | None, typer.Option(help="How many there may ever be.")] = None,
+    channels: Annotated[
+        str | None, typer.Option(help="How many channels, or auto.", show_default="the session's cores")
+    ] = None,
     tolerance: Annotated[float | None, typer.Option(help="Overload allowed over the mean, max/mean - 1.")] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(help="own: plan each batch by its own counts; ahead: by those before.", show_default="own"),
+    ] = None,
     interval: Annotated[
-        str | None, typer.Option(help='How often to plan: batches, or "30 seconds".', show_default="1")
+        str | None,
+        typer.Option(help='With --plan ahead, how often to plan: batches, or "30 seconds".', show_default="1"),
     ] = None,
     schema: Annotated[str | None, typer.Option(help='Columns of the source: "user string, amount double".')] = None,
     column: Annotated[Pairs, typer.Option(metavar="NAME=SQL", help="A new column; repeat.")] = None,
@@ -82,9 +88,9 @@ def run(
         "parameters": _pairs(with_, "--with"), "source_options": _pairs(source_option, "--source-option"),
         "sink_options": _pairs(sink_option, "--sink-option"), "schema": schema, "columns": _pairs(column, "--column"),
         "where": where, "watermark": watermark, "checkpoint": checkpoint, "follow": follow, "every": every,
-        "batches": batches, "channels": _number_or_word(channels), "max_channels": max_channels, "planner": planner,
-        "tolerance": tolerance, "interval": _number_or_word(interval), "master": master, "conf": _pairs(conf, "--conf"),
-        "packages": tuple(package) if package else None,
+        "batches": batches, "channels": _number_or_word(channels), "planner": planner,
+        "tolerance": tolerance, "plan": plan, "interval": _number_or_word(interval), "master": master,
+        "conf": _pairs(conf, "--conf"), "packages": tuple(package) if package else None,
     }  # fmt: skip
     settings = {} if job_file is None else read_job_file(job_file)
     for name, value in given.items():
@@ -144,7 +150,6 @@ def _print_outcome(outcome: Outcome) -> None:
 def _print_preview(shown: Preview) -> None:
     plan = Table.grid(padding=(0, 2))
     kept = shown.checkpoint if shown.checkpoint is not None else "nowhere: every run begins anew"
-    channels = f"{shown.channels}" + (f", up to {shown.max_channels}" if shown.max_channels != shown.channels else "")
     rows = {
         "source": f"{shown.source}\n{shown.input_columns}",
         "key": shown.key,
@@ -152,7 +157,7 @@ def _print_preview(shown: Preview) -> None:
         "sink": f"{shown.sink}\n{shown.output_columns}",
         "when": shown.trigger,
         "progress": kept,
-        "channels": channels,
+        "channels": str(shown.channels),
         "planner": shown.planner,
     }
     for name, value in rows.items():

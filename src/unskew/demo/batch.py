@@ -27,7 +27,7 @@ class Batch:
     number
         The batch, from 0.
     seconds
-        Its turn: from the commit of the batch before, and unskew's planning, to the last row in the sink.
+        What Spark says that it took, from looking for new rows to the commit.
     channel_rows, channel_seconds
         Rows of each channel, and seconds in the operator.
     hot_keys
@@ -36,6 +36,9 @@ class Batch:
         What came out: the running count of every key that had rows.
     moves
         Keys and slots that have changed their channel since the start.
+    hash_imbalance, hash_seconds
+        Of a batch under unskew: the imbalance that Spark's hash would have given for the same rows, by what they cost,
+        and the work of its fullest partition in seconds.
 
     Examples
     --------
@@ -51,6 +54,8 @@ class Batch:
     hot_keys: tuple[HotKey, ...] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
     moves: int = 0
+    hash_imbalance: float | None = None
+    hash_seconds: float | None = None
 
     @property
     def rows(self) -> int:
@@ -74,6 +79,8 @@ class Batch:
             "rows": self.rows,
             "seconds": self.seconds,
             "imbalance": self.imbalance,
+            "hash_imbalance": self.hash_imbalance,
+            "hash_seconds": self.hash_seconds,
             "moves": self.moves,
             "channel_rows": self.channel_rows,
             "channel_seconds": self.channel_seconds,

@@ -9,14 +9,15 @@ from typing import Any
 import pandas as pd
 from pyspark import TaskContext
 
-OUTPUT = "key string, rows long, total long, channel int, seconds double"
+OUTPUT = "key string, rows long, total long, partition int, seconds double"
 STATE = "total long"
 
 
 def costly_count(seconds_per_row: float) -> Callable[[Any, Iterator[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
     """Return a running count per key that takes `seconds_per_row`, and reports where and for how long it ran.
 
-    The channel is the state partition that the task works on, under Spark's hash and under unskew alike.
+    Under Spark's hash the task's partition is the state partition. Under unskew it says nothing: a task may run several
+    channels, and the routing table knows which one owns a key.
     """
 
     def count(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
@@ -28,7 +29,7 @@ def costly_count(seconds_per_row: float) -> Callable[[Any, Iterator[pd.DataFrame
         context = TaskContext.get()
         assert context is not None
         seconds = time.perf_counter() - start
-        columns = {"key": key[0], "rows": rows, "total": total, "channel": context.partitionId(), "seconds": seconds}
+        columns = {"key": key[0], "rows": rows, "total": total, "partition": context.partitionId(), "seconds": seconds}
         yield pd.DataFrame({name: [value] for name, value in columns.items()})
 
     return count

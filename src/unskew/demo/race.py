@@ -14,7 +14,7 @@ Racer = Literal["hash", "unskew"]
 
 RACERS: tuple[Racer, Racer] = ("hash", "unskew")
 NAMES: dict[Racer, str] = {"hash": "Spark's hash", "unskew": "unskew"}
-WARM_UP_BATCHES = 2  # Python workers start, and unskew cannot have moved anything yet
+WARM_UP_BATCHES = 1  # Python workers start in it
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Figures:
     p99_seconds: float
     mean_imbalance: float
     worst_imbalance: float
+    mean_hash_imbalance: float | None
     moves: int
 
     @classmethod
@@ -44,6 +45,7 @@ class Figures:
         """Sum up `batches`; there must be one at least."""
         times = [batch.seconds for batch in batches]
         imbalances = [batch.imbalance for batch in batches]
+        by_hash = [batch.hash_imbalance for batch in batches if batch.hash_imbalance is not None]
         rows = sum(batch.rows for batch in batches)
         return cls(
             batches=len(batches),
@@ -54,6 +56,7 @@ class Figures:
             p99_seconds=float(np.percentile(times, 99)),
             mean_imbalance=float(np.mean(imbalances)),
             worst_imbalance=max(imbalances),
+            mean_hash_imbalance=float(np.mean(by_hash)) if by_hash else None,
             moves=batches[-1].moves,
         )
 
@@ -86,7 +89,7 @@ class Migration:
 class Race:
     """The batches that each racer has ended so far, in order.
 
-    Figures are over batches that both have ended, so that they speak of the same rows, and leave the first few out.
+    Figures are over batches that both have ended, so that they speak of the same rows, and leave the first one out.
 
     Examples
     --------
@@ -95,7 +98,7 @@ class Race:
     ...     race.add("hash", Batch(number, 3.0, (600, 200), (1.8, 0.6), totals={"a": 800}))
     ...     race.add("unskew", Batch(number, 2.0, (400, 400), (1.2, 1.2), totals={"a": 800}, moves=1))
     >>> race.figures("hash").batches, race.speedup, race.same_result
-    (2, 1.5, True)
+    (3, 1.5, True)
     """
 
     batches: dict[Racer, list[Batch]] = field(default_factory=lambda: {racer: [] for racer in RACERS})

@@ -18,12 +18,12 @@ class Settings:
     rows
         Rows per batch.
     channels
-        State partitions, one core each: this machine plays that many.
+        Channels of unskew and state partitions of Spark, one core each: this machine plays that many.
     keys, exponent, seed
         The Zipf law. Chosen such that the hottest key alone has about what a balanced channel would have.
     batches_per_shift, shift
         After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
-        a channel is luck: of all shifts this one has average luck, under Spark's hash and before unskew has moved them.
+        a channel is luck: of all shifts this one has average luck under Spark's hash.
     most_seconds
         The race also ends when so much time has passed since both have ended a batch.
     microseconds_per_row

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import math
+import os
 import queue
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from unskew.bench.streams import NATIVE_STATE
 from unskew.demo.batch import Batch, HotKey
 from unskew.demo.operator import OUTPUT, STATE, costly_count
 from unskew.demo.race import NAMES, RACERS, Racer
 from unskew.demo.settings import Settings
 from unskew.errors import SessionError
+from unskew.hashing import hash_keys
 from unskew.spark.balance import balance
 from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.query import BalancedQuery
@@ -35,6 +37,9 @@ from unskew.workloads import workload
 
 HOT_KEYS = 5
 STOP_SECONDS = 10
+
+QUIET = {"spark.sql.streaming.pollingDelay": "100ms"}
+"""How often a query that has no rows looks for them; Spark's 10 ms would take cores from the other one."""
 
 Query = StreamingQuery | BalancedQuery
 
@@ -51,8 +56,8 @@ class Course:
 def racing(settings: Settings) -> Iterator[Course]:
     """Run both queries by turns and give their batches as they end; leaving stops them, and the session if it is ours.
 
-    While a batch of one racer runs, from its planning to the end of its sink, the other stands still, so that neither
-    takes cores from the other.
+    While a batch of one racer runs, up to its commit, the other has no rows: neither takes cores from the other.
+    Spark's hash is native Spark with its own state, not unskew without a plan.
     """
     ours = not is_running()
     spark = session(f"local[{settings.channels},4]", SHORT_RUN) if ours else session()
@@ -69,88 +74,88 @@ def racing(settings: Settings) -> Iterator[Course]:
         yield Course(_batches(spark, lanes, settings), partial(recount, spark, data))
 
 
-class Stopped(Exception):  # noqa: N818
-    """Ends a query from within its sink."""
-
-
 class Lane:
-    """One racer: its query, which stands still at the end of every batch until it is told to go on."""
+    """One racer: its query, which runs a batch whenever it is given the next file, and waits for it otherwise."""
 
-    def __init__(self, racer: Racer, settings: Settings, data: Path, checkpoint: Path) -> None:
-        self.racer, self._stopping = racer, False
-        self.query: Query | None = None
-        self._settings, self._data, self._checkpoint = settings, data, checkpoint
-        self._ended: queue.SimpleQueue[Batch] = queue.SimpleQueue()
-        self._turn = threading.Semaphore(0)
-        self._turn_began = 0.0
+    def __init__(self, racer: Racer, settings: Settings, data: Path, home: Path) -> None:
+        self.racer, self.query = racer, cast("Query | None", None)
+        self._settings, self._data = settings, data
+        self._inbox, self._checkpoint = home / "inbox", home / "checkpoint"
+        self._inbox.mkdir(parents=True)
+        self._ended: queue.SimpleQueue[tuple[int, pa.Table]] = queue.SimpleQueue()
+        self._moves = 0
 
-    def go(self, spark: SparkSession) -> None:
-        """Run the next batch: start the query, or let it go on."""
+    def go(self, spark: SparkSession, number: int) -> None:
+        """Give the query the rows of a batch; the first time, start it."""
+        file = f"{number:05d}.parquet"
+        os.link(self._data / file, self._inbox / file)
         if self.query is None:
-            self._turn_began = time.perf_counter()
-            with _shuffle_partitions(spark, self._settings.channels):
-                self.query = self._start(spark)
-        else:
-            self._turn.release()
+            self.query = self._start(spark)
 
     def stop(self) -> None:
-        """Stop the query where one batch ends and the next begins; a batch that takes too long is cancelled.
+        """Stop the query between two batches; a batch that takes too long is cancelled.
 
         Cancelling is the last resort, because Spark prints a long complaint if a Python sink is at work.
         """
-        self._stopping = True
-        self._turn.release()
         if self.query is not None:
             patience_ends = time.monotonic() + STOP_SECONDS
-            while self.query.isActive and time.monotonic() < patience_ends:
+            while self._is_busy(self.query) and time.monotonic() < patience_ends:
                 time.sleep(0.05)
             self.query.stop()
 
+    @staticmethod
+    def _is_busy(query: Query) -> bool:
+        return bool(query.isActive and query.status["isTriggerActive"] and query.status["isDataAvailable"])
+
     def _start(self, spark: SparkSession) -> Query:
-        rows, channels = events(spark, self._data), self._settings.channels
+        rows, channels = events(spark, self._inbox), self._settings.channels
         count = costly_count(self._settings.microseconds_per_row / 1e6)
         grouped: Any = rows.groupBy("key") if self.racer == "hash" else balance(rows, "key", channels=channels)
-        query: Query = (
-            grouped.applyInPandasWithState(count, OUTPUT, STATE, "update", "NoTimeout")
-            .writeStream.outputMode("update")
-            .option("checkpointLocation", str(self._checkpoint))
-            .foreachBatch(self._take)
-            .trigger(availableNow=True)
-            .start()
-        )
+        with _set(spark, {**NATIVE_STATE, **QUIET, "spark.sql.shuffle.partitions": str(channels)}):
+            query: Query = (
+                grouped.applyInPandasWithState(count, OUTPUT, STATE, "update", "NoTimeout")
+                .writeStream.outputMode("update")
+                .option("checkpointLocation", str(self._checkpoint))
+                .foreachBatch(lambda rows, number: self._ended.put((number, rows.toArrow())))
+                .start()
+            )
         return query
 
-    def _take(self, output: DataFrame, number: int) -> None:
-        """Take in a batch, then wait for the next turn; called by Spark.
-
-        What follows a batch, its commit and unskew's planning, thus falls into the time of the next one.
-        """
-        self._check_whether_to_stop()
-        frame = output.toArrow().to_pandas()
-        self._ended.put(_batch(number, time.perf_counter() - self._turn_began, frame, self._settings.channels))
-        self._turn.acquire()
-        self._check_whether_to_stop()
-        self._turn_began = time.perf_counter()
-
-    def _check_whether_to_stop(self) -> None:
-        if self._stopping:
-            raise Stopped
-
     def next_batch(self, deadline: float) -> Batch | None:
-        """Wait in Python, not in Java, so that Ctrl-C is answered at once; return None when the time is up."""
+        """Wait for the batch under way; return None when the time is up.
+
+        Waits in Python, not in Java, so that Ctrl-C is answered at once.
+        """
         while time.monotonic() < deadline:
             try:
-                batch = self._ended.get(timeout=0.5)
+                number, output = self._ended.get(timeout=0.5)
             except queue.Empty:
                 self._check()
             else:
-                return replace(batch, moves=self._moves(batch.number))
+                return self._batch(number, output)
         return None
 
-    def _moves(self, number: int) -> int:
-        """Return how many keys and slots had changed their channel at the end of a batch."""
-        moves = self.query.moves if isinstance(self.query, BalancedQuery) else []
-        return sum(batch_id <= number for batch_id, _ in moves)
+    def _batch(self, number: int, output: pa.Table) -> Batch:
+        seconds, channels = self._seconds(number), self._settings.channels
+        if not isinstance(self.query, BalancedQuery):
+            return _batch(number, seconds, output.rename_columns({"partition": "channel"}), channels)
+        [figures] = [each for each in self.query.figures if each.batch_id == number]
+        self._moves += figures.moved_keys + figures.moved_slots
+        owners = self.query.routing_table.lookup(hash_keys(output, "key"))  # of this batch: none has begun since
+        batch = _batch(number, seconds, output.append_column("channel", pa.array(owners)), channels)
+        return replace(
+            batch, moves=self._moves, hash_imbalance=figures.hash_imbalance, hash_seconds=figures.hash_seconds
+        )
+
+    def _seconds(self, number: int) -> float:
+        """Return what a batch took, after its commit: Spark tells right afterwards."""
+        assert self.query is not None
+        while True:
+            for progress in self.query.recentProgress:
+                if progress.batchId == number and progress.numInputRows:
+                    return progress.durationMs["triggerExecution"] / 1e3
+            self._check()
+            time.sleep(0.02)
 
     def _check(self) -> None:
         if self.query is not None and not self.query.isActive and self._ended.empty():
@@ -163,7 +168,7 @@ def _batches(spark: SparkSession, lanes: Sequence[Lane], settings: Settings) -> 
     deadline = math.inf
     for number in range(settings.batches):
         for lane in lanes:
-            lane.go(spark)
+            lane.go(spark, number)
             batch = lane.next_batch(deadline)
             if batch is None:
                 return
@@ -200,16 +205,17 @@ def recount(spark: SparkSession, folder: Path, batches: int) -> dict[str, int]:
     return dict(zip(counted["key"].to_pylist(), counted["count"].to_pylist(), strict=True))
 
 
-def _batch(number: int, seconds: float, output: pd.DataFrame, channels: int) -> Batch:
-    by_channel = output.groupby("channel")[["rows", "seconds"]].sum().reindex(range(channels), fill_value=0)
-    hottest = output.nlargest(HOT_KEYS, "rows")[["key", "rows", "channel", "total"]]
+def _batch(number: int, seconds: float, output: pa.Table, channels: int) -> Batch:
+    frame = output.to_pandas()
+    by_channel = frame.groupby("channel")[["rows", "seconds"]].sum().reindex(range(channels), fill_value=0)
+    hottest = frame.nlargest(HOT_KEYS, "rows")[["key", "rows", "channel", "total"]]
     return Batch(
         number=number,
         seconds=seconds,
         channel_rows=tuple(by_channel["rows"].astype(int).tolist()),
         channel_seconds=tuple(by_channel["seconds"].tolist()),
         hot_keys=tuple(HotKey(*row) for row in hottest.to_numpy(dtype=object).tolist()),
-        totals=dict(zip(output["key"].tolist(), output["total"].tolist(), strict=True)),
+        totals=dict(zip(frame["key"].tolist(), frame["total"].tolist(), strict=True)),
     )
 
 
@@ -222,11 +228,13 @@ def _stop(spark: SparkSession, lanes: Sequence[Lane]) -> None:
 
 
 @contextmanager
-def _shuffle_partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
-    """Set the partitions that Spark shuffles into, and so those of its state, while a query starts."""
-    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session while a query starts, which keeps those that it was started with."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+        for name, earlier in before.items():
+            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)

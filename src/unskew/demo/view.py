@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unskew.demo.batch import Batch
-from unskew.demo.race import NAMES, RACERS, WARM_UP_BATCHES, Figures, Migration, Race, Racer
+from unskew.demo.race import NAMES, RACERS, Figures, Migration, Race, Racer
 from unskew.demo.settings import Settings
 
 STARTING = "starting Spark and its Python workers: twenty seconds or so ..."
@@ -120,10 +120,11 @@ def line(racer: Racer, batch: Batch) -> str:
     >>> line("unskew", Batch(3, 2.5, (600, 200), (1.8, 0.6), moves=7))
     'unskew        batch  3:  2.5 s, fullest channel 0 with 600 of 800 rows, 1.50 times the mean, 7 moves so far'
     """
+    by_hash = "" if batch.hash_imbalance is None else f" ({batch.hash_imbalance:.2f} by Spark's hash)"
     return (
         f"{NAMES[racer]:<12}  batch {batch.number:>2}: {batch.seconds:>4.1f} s, "
         f"fullest channel {batch.fullest} with {max(batch.channel_rows):,} of {batch.rows:,} rows, "
-        f"{batch.imbalance:.2f} times the mean, {batch.moves} moves so far"
+        f"{batch.imbalance:.2f} times the mean{by_hash}, {batch.moves} moves so far"
     )
 
 
@@ -183,6 +184,8 @@ def _last_batch(batches: Sequence[Batch], largest: int) -> RenderableType:
     figures = Table.grid(padding=(0, 2))
     figures.add_row("imbalance", f"[bold]{batch.imbalance:.2f}[/] times the mean")
     figures.add_row("", sparkline([each.imbalance - 1 for each in batches][-SPARKLINE_COLUMNS:]))
+    by_hash = batch.hash_imbalance
+    figures.add_row("", "" if by_hash is None else f"[bold]{by_hash:.2f}[/] by Spark's hash")
     figures.add_row("batch time", f"[bold]{batch.seconds:.1f} s[/]")
     figures.add_row("moves so far", f"[bold]{batch.moves}[/]")
     hot = Table.grid(padding=(0, 1))
@@ -224,8 +227,13 @@ def comparison(race: Race) -> list[tuple[str, str, str, str]]:
         _compared("batch time p50, s", hashed.p50_seconds, balanced.p50_seconds, ".2f"),
         _compared("batch time p99, s", hashed.p99_seconds, balanced.p99_seconds, ".2f"),
         _compared("fullest channel, mean = 1", hashed.mean_imbalance, balanced.mean_imbalance, ".2f"),
+        ("hash, as unskew counts it", "", _or_nothing(balanced.mean_hash_imbalance), ""),
         ("moves", f"{hashed.moves}", f"{balanced.moves}", ""),
     ]
+
+
+def _or_nothing(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _compared(what: str, hashed: float, balanced: float, form: str) -> tuple[str, str, str, str]:
@@ -258,4 +266,4 @@ def what_next(kept: Path | None) -> str:
 
 def counted(figures: Figures) -> str:
     """Return what the figures are over."""
-    return f"{figures.batches} batches that both ended, after the first {WARM_UP_BATCHES}"
+    return f"{figures.batches} batches that both ended, without the first one"

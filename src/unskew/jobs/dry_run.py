@@ -12,13 +12,13 @@ from unskew.jobs.job import Job
 from unskew.jobs.query import stage_of
 from unskew.jobs.sources import sample_of
 from unskew.load.statistics import Statistics
-from unskew.operators import group_rows
 from unskew.planners import Report
 from unskew.routing.table import RoutingTable
-from unskew.spark.controller import within_reach
-from unskew.spark.figures import HotKey
-from unskew.spark.measure import key_text
+from unskew.runtime.figures import HotKey
+from unskew.runtime.measure import key_text
+from unskew.runtime.reach import within_reach
 from unskew.spark.stage import Stage
+from unskew.state import group_rows
 
 SAMPLE_ROWS = 100_000
 HOT_KEYS = 5
@@ -65,7 +65,6 @@ class Preview:
     checkpoint: str | None
     planner: str
     channels: int
-    max_channels: int
     skew: Skew | None
 
     def as_dict(self) -> dict[str, object]:
@@ -85,9 +84,8 @@ def preview(spark: SparkSession, job: Job, sample_rows: int = SAMPLE_ROWS) -> Pr
         sink=job.sink,
         trigger=_trigger(job),
         checkpoint=job.checkpoint_location,
-        planner=str(stage.controller.planner),
-        channels=stage.channels,
-        max_channels=stage.max_channels,
+        planner=str(stage.settings.planning.planner),
+        channels=stage.settings.channels.count,
         skew=_skew(spark, job, stage, sample_rows),
     )
 
@@ -102,9 +100,10 @@ def _skew(spark: SparkSession, job: Job, stage: Stage, sample_rows: int) -> Skew
     counts = np.bincount(entry, groups.counts, len(hashes))
     names = key_text(groups.keys).take(first)
     statistics = Statistics.of_keys(hashes, counts, keys=names)
-    table = RoutingTable.initial(stage.channels, stage.slots)
-    plan = within_reach(stage.controller.planner, statistics, table).plan(statistics, table)
-    before, after = (np.bincount(each.lookup(hashes), counts, stage.channels).tolist() for each in (table, plan.table))
+    channels, planner = stage.settings.channels, stage.settings.planning.planner
+    table = RoutingTable.initial(channels.count, channels.slots)
+    plan = within_reach(planner, statistics, table).plan(statistics, table)
+    before, after = (np.bincount(each.lookup(hashes), counts, channels.count).tolist() for each in (table, plan.table))
     heaviest = np.argsort(-counts, kind="stable")[:HOT_KEYS]
     owners = plan.table.lookup(hashes)
     too_heavy = np.searchsorted(hashes, np.array(plan.report.unsplittable, np.int64))

@@ -50,7 +50,7 @@ class Job:
         With `follow`, the time from one batch to the next, ``"5 seconds"``.
     batches
         Ends after so many batches.
-    channels, max_channels, planner, tolerance, interval, max_move_bytes
+    channels, planner, tolerance, plan, interval, max_move_bytes
         As in `unskew.balance`.
     master, conf, packages
         Of Spark's session, if none is running: its master, its settings, and packages to fetch for it.
@@ -81,10 +81,10 @@ class Job:
     follow: bool = False
     every: str | None = None
     batches: int | None = None
-    channels: int | str = 8
-    max_channels: int | None = None
+    channels: int | str | None = None
     planner: str = "mixed"
     tolerance: float | None = None
+    plan: str | None = None
     interval: int | str = 1
     max_move_bytes: int = 64 << 20
     master: str | None = None

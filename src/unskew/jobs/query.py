@@ -38,14 +38,15 @@ def stage_of(spark: SparkSession, job: Job) -> Stage:
 
 def balanced_stream(rows: DataFrame, job: Job) -> BalancedStream:
     """Group the rows as the job says."""
-    channels: Any = job.channels if job.channels == "auto" else int(job.channels)
+    channels: Any = job.channels
+    plan: Any = job.plan
     return balance(
         rows,
         job.key_columns,
         channels=channels,
-        max_channels=job.max_channels,
         planner=job.planner,
         tolerance=job.tolerance,
+        plan=plan,
         interval=job.interval,
         max_move_bytes=job.max_move_bytes,
     )

@@ -16,7 +16,7 @@ from unskew.jobs.job import Job
 from unskew.jobs.query import session_of, start
 from unskew.jobs.sources import first_line
 from unskew.jobs.view import View
-from unskew.spark.figures import BatchFigures
+from unskew.runtime.figures import BatchFigures
 from unskew.spark.query import BalancedQuery
 from unskew.spark.trial import is_running
 
@@ -85,11 +85,14 @@ def run(job: Job, view: View) -> Outcome:
 
 def _follow(query: BalancedQuery, most: int | None) -> Iterator[BatchFigures]:
     """Give the batches as they end. Waits in Python, not in Java, so that Ctrl-C is answered at once."""
+    last = max((batch.batch_id for batch in query.figures), default=-1)  # of earlier starts
     shown = 0
     while True:
         active = query.isActive  # before the figures, so that the last batch is not missed
-        for batch in query.figures[shown:]:
-            shown += 1
+        for batch in query.figures:
+            if batch.batch_id <= last:
+                continue
+            last, shown = batch.batch_id, shown + 1
             yield batch
             if shown == most:
                 return

@@ -14,7 +14,7 @@ from unskew.errors import ArgumentError, UnskewError
 from unskew.jobs.job import Job
 from unskew.jobs.kafka import require_kafka
 from unskew.jobs.places import FOLDERS
-from unskew.spark.times import milliseconds
+from unskew.operators.durations import microseconds
 from unskew.workloads.spark_source import register
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def stream_of(spark: SparkSession, job: Job) -> DataFrame:
         raise ArgumentError(
             "a watermark is a column and a delay", where="watermark", got=job.watermark, hint='"time 10 minutes"'
         )
-    milliseconds(delay)
+    microseconds(delay)  # raises if it is no duration
     return _clear(lambda: rows.withWatermark(column, delay), "watermark", job.watermark)
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from unskew.cli.output import bars
 from unskew.demo.view import SPARKLINE_COLUMNS, sparkline
 from unskew.jobs.job import Job
-from unskew.spark.figures import BatchFigures
+from unskew.runtime.figures import BatchFigures
 from unskew.spark.query import BalancedQuery
 
 STARTING = "starting Spark ..."
@@ -89,9 +89,15 @@ def line(batch: BatchFigures) -> str:
     hottest = f", hottest key {batch.hot_keys[0].key} {batch.hot_keys[0].share:.0%}" if batch.hot_keys else ""
     return (
         f"batch {batch.batch_id:>3}: {batch.rows:,} rows on {batch.channels} channels, "
-        f"fullest {1 + batch.imbalance:.2f} times the mean{hottest}, "
+        f"fullest {imbalance(batch)}{hottest}, "
         f"{moved} {'move' if moved == 1 else 'moves'}, {size(batch.state_bytes)} of state"
     )
+
+
+def imbalance(batch: BatchFigures) -> str:
+    """Return how full the fullest channel was, and how full it would have been under Spark's own hash."""
+    by_hash = "" if batch.hash_imbalance is None else f" ({batch.hash_imbalance:.2f} by Spark's hash)"
+    return f"{batch.imbalance:.2f} times the mean{by_hash}"
 
 
 def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
@@ -101,8 +107,8 @@ def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
     labels = [str(channel) for channel in range(len(rows))]
     mean = batch.rows / max(batch.channels, 1)
     figures = Table.grid(padding=(0, 2))
-    trend = sparkline([each.imbalance for each in batches][-SPARKLINE_COLUMNS:])
-    figures.add_row("imbalance", f"[bold]{1 + batch.imbalance:.2f}[/] times the mean  {trend}")
+    trend = sparkline([each.imbalance - 1 for each in batches][-SPARKLINE_COLUMNS:])
+    figures.add_row("imbalance", f"{imbalance(batch)}  {trend}")
     figures.add_row("moves so far", f"[bold]{sum(each.moved_keys + each.moved_slots for each in batches)}[/]")
     figures.add_row("state", f"[bold]{batch.state_keys:,}[/] keys, {size(batch.state_bytes)}")
     if batch.late_rows:

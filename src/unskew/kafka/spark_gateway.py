@@ -17,14 +17,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unskew.errors import ArgumentError, ColumnError, SessionError
 from unskew.kafka.control import SETTINGS
 from unskew.kafka.decision import GatewayDecision
+from unskew.kafka.decision_log import DecisionLog
 from unskew.kafka.lookup import RouteTable
 from unskew.kafka.planning import Decider, Window
 from unskew.kafka.spark_kafka import Admin, TopicWriter, client_settings, ensure_connector
 from unskew.kafka.spark_rows import SEEN, RowQuery, Stamp
 from unskew.planners import Planner, planner
 from unskew.planners.report import Report
-from unskew.spark.control_log import ControlLog
 from unskew.spark.plans import has_shuffle
+from unskew.spark.sinks import qualified
+from unskew.state.files import Files
 
 ROWS_COUNTED = 50_000
 """How many rows of a batch are counted, about, for keys without a route."""
@@ -201,7 +203,7 @@ class Gateway:
         self._spark = spark
         ensure_connector(spark)
         self._find_topic(spark)
-        self._log = ControlLog(spark, checkpoint)
+        self._log = DecisionLog(Files(qualified(spark, checkpoint)))
         index, count = self.share
         self._log.identify({"topic": self.topic, "partitions": self.partitions, "gateway": [index, count]})
         if self._log.last_batches()[0] < 0:
@@ -256,7 +258,7 @@ class Gateway:
         decision, again = self._decide(batch_id, now_ms)
         if again and decision.parallelism != self._parallelism:
             decision = replace(decision.renumbered(now_ms), parallelism=self._parallelism)
-            self._log.write_ruling(batch_id, decision.to_bytes())
+            self._log.overrule(batch_id, decision.to_bytes())
         self.decision = decision
         try:
             if decision.markers:
@@ -264,7 +266,7 @@ class Gateway:
             seen = self.write_batch(batch, decision)
         except Py4JJavaError as error:
             if not _was_stopped(error):  # rows may have been refused, and later ones not
-                self._log.write_ruling(batch_id, decision.renumbered(now_ms).to_bytes())
+                self._log.overrule(batch_id, decision.renumbered(now_ms).to_bytes())
             raise
         keys = self._table.keys if self._table else ()
         routed = {key: count for item, count in _counts(seen.get("routed")) if (key := keys[item]) is not None}
@@ -289,7 +291,7 @@ class Gateway:
         else:
             decision = last.following(batch_id, restarted_at_ms=None if self._has_decided else now_ms)
         decision, report = self._plan(replace(decision, parallelism=self._parallelism), now_ms)
-        if not self._log.write(_entry(batch_id), decision.to_bytes()):
+        if not self._log.write(batch_id, decision.to_bytes()):
             return self._logged(batch_id), True
         self._has_decided = True
         self.report = report or self.report
@@ -306,8 +308,7 @@ class Gateway:
 
     def _logged(self, batch_id: int) -> GatewayDecision:
         """Return the decision that rules for a batch of the past."""
-        data = self._log.read_ruling(batch_id) or self._log.read(_entry(batch_id))  # which says that it is missing
-        return GatewayDecision.from_bytes(data)
+        return GatewayDecision.from_bytes(self._log.read(batch_id))
 
     @property
     def _parallelism(self) -> int:
@@ -368,10 +369,6 @@ def sampling(rows: int, now: int) -> int:
 
 def _planner(chosen: str | Planner) -> Planner:
     return planner(chosen) if isinstance(chosen, str) else chosen
-
-
-def _entry(batch_id: int) -> str:
-    return f"decisions/{batch_id}.0"
 
 
 def _was_stopped(error: Exception) -> bool:

@@ -175,6 +175,19 @@ def combine(reports: list[Statistics]) -> Statistics:
     return Statistics(hashes, distinct_keys=distinct, keys=keys, use=None, **added, **remainder)
 
 
+def add_intervals(intervals: list[Statistics]) -> Statistics:
+    """Add up the load of intervals that followed one another: rows and cost are sums, state is that of the last one.
+
+    >>> first, second = Statistics.of_keys([1], [2.0], state=[10.0]), Statistics.of_keys([1, 2], [3.0, 1.0])
+    >>> both = add_intervals([first, second])
+    >>> both.cost.tolist(), both.state.tolist()
+    ([5.0, 1.0], [3.0, 1.0])
+    """
+    total, last = combine(intervals), intervals[-1]
+    state = last.cost_and_state(total.hashes)[1]
+    return replace(total, state=state, slot_state=last.slot_state, distinct_keys=last.distinct_keys, use=last.use)
+
+
 def add_up(values: NDArray[Any], by: NDArray[Any], count: int) -> Column:
     """Return the sum of `values` for each of `count` groups; ``by[i]`` is the group of ``values[i]``.
 

@@ -1,10 +1,8 @@
-"""Operators and the keyed columnar state that they work on."""
+"""What may run per key: one operator per file."""
 
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator
-from unskew.operators.cache import CachePlace, LocalCache
 from unskew.operators.decision_tree import DecisionTree
-from unskew.operators.groups import Groups, group_rows
 from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.histogram import Histogram
 from unskew.operators.history import History
@@ -14,8 +12,6 @@ from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
 from unskew.operators.progressive_sort import ProgressiveSort
 from unskew.operators.self_join import SelfJoin
 from unskew.operators.session_aggregate import SessionAggregate
-from unskew.operators.state import KeyedState
-from unskew.operators.store import ChunkStore, MemoryStore
 from unskew.operators.table_join import TableJoin
 from unskew.operators.top_k import TopK
 from unskew.operators.tree_growth import Growth, grow
@@ -24,21 +20,15 @@ from unskew.operators.window_aggregate import WindowAggregate
 
 __all__ = [
     "Aggregate",
-    "CachePlace",
-    "ChunkStore",
     "Clock",
     "DecisionTree",
     "DecisionTreeModel",
-    "Groups",
     "Growth",
     "HeavyHitters",
     "Histogram",
     "History",
     "IntervalJoin",
-    "KeyedState",
     "Learner",
-    "LocalCache",
-    "MemoryStore",
     "Mergeable",
     "NaiveBayes",
     "NaiveBayesModel",
@@ -49,6 +39,5 @@ __all__ = [
     "TableJoin",
     "TopK",
     "WindowAggregate",
-    "group_rows",
     "grow",
 ]

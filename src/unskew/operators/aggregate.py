@@ -16,7 +16,7 @@ from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy
 from unskew.operators.aggregate_top import Top
 from unskew.operators.aggregate_variance import StddevPop, StddevSamp, VarPop, VarSamp
 from unskew.operators.base import Mergeable, require_column
-from unskew.operators.groups import Groups
+from unskew.state.groups import Groups
 
 RESULTS: dict[str, type[Result]] = {
     "count": Count,
@@ -102,6 +102,11 @@ class Aggregate(Mergeable):
             raise ArgumentError("a result has the name of a key column", got=repeated[0], hint="choose another name")
         super().check()
         self.commutative = all(result.commutative for result in self._results)
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The columns that are aggregated; none for a count of rows."""
+        return tuple(column.name for result in self._results for column in result.columns)
 
     @property
     def value_schema(self) -> pa.Schema:

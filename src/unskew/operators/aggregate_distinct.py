@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
 from unskew.operators.aggregate_functions import Result
-from unskew.operators.groups import Groups
-from unskew.operators.index import fixed
 from unskew.operators.lists import cut, spread_out
 from unskew.operators.reductions import Numbers, valid_rows
+from unskew.state.groups import Groups
+from unskew.state.index import fixed
 
 Entries = NDArray[np.uint16 | np.uint32]
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from unskew.errors import ColumnError, RangeError
-from unskew.operators.groups import Groups
 from unskew.operators.reductions import greatest_by_group, least_by_group, sum_by_group
+from unskew.state.groups import Groups
 
 _MOST_DIGITS = 38
 _DIGITS_FOR_SUMS, _DIGITS_FOR_MEANS = 10, 4

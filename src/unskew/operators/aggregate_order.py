@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate_functions import Result, has_order
-from unskew.operators.groups import Groups
 from unskew.operators.reductions import Numbers, extreme_rows, sortable, take_rows, valid_rows
+from unskew.state.groups import Groups
 
 _NONE = -1
 _FLAGS = {None: False, "false": False, "true": True}

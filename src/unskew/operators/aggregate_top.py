@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
 from unskew.operators.aggregate_functions import Extreme
-from unskew.operators.groups import Groups
-from unskew.operators.index import fixed
 from unskew.operators.lists import spread_out
 from unskew.operators.reductions import Mask, Numbers, sortable, valid_rows
+from unskew.state.groups import Groups
+from unskew.state.index import fixed
 
 _GREATEST = np.int64(2**63 - 1)
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from unskew.hashing.buffers import fixed_width
 from unskew.operators.aggregate_functions import Result
-from unskew.operators.groups import Groups
-from unskew.operators.index import fixed
 from unskew.operators.reductions import Mask, Numbers, valid_rows
+from unskew.state.groups import Groups
+from unskew.state.index import fixed
 
 Floats = NDArray[np.float64]
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.groups import Groups
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups
+from unskew.state.keyed_state import KeyedState
 
 if TYPE_CHECKING:
     from unskew.load.resources import ResourceFunction
@@ -47,11 +47,11 @@ class Clock:
     batch_id
         Number of the batch.
     processing_time_ms
-        When the batch was started.
+        When the batch started.
     watermark_ms
-        Up to where event time is complete; None without event time. Timeouts fire by it.
+        The watermark: event time is complete up to here. It decides what times out. None without event time.
     previous_watermark_ms
-        The watermark of the batch before; rows are late by it.
+        The watermark of the batch before. It decides what is late.
     """
 
     batch_id: int
@@ -63,45 +63,46 @@ class Clock:
 class Operator(ABC):
     """Turns the rows of a batch and the state of their keys into output rows and new state.
 
-    An operator is a plain value: picklable, without resources, equal to another one that prints alike. ``repr`` is
-    what a checkpoint remembers it by. It is described once and bound to its input before it runs; an operator
-    that is bound knows `input_schema` and `key`.
+    An operator is a plain value. You can pickle it, it holds no resources, and it equals every operator with the same
+    ``repr``. A checkpoint stores the ``repr`` to recognise its operator. You describe an operator once; `bind` then
+    tells it its input. A bound operator knows `input_schema` and `key`.
 
-    Subclasses give the schemas and `update`. The output must be a function of the arguments: a batch may run again.
+    Subclasses define the schemas and `update`. The output must depend on the arguments alone, because a batch may run
+    again.
     """
 
     mergeable: ClassVar[bool] = False
     """Whether several channels may hold partial state of one key (see `Mergeable`)."""
 
     learns: ClassVar[bool] = False
-    """Whether something is learned from each batch that all tasks have to know in the next one (see `Learner`)."""
+    """Whether the operator learns from each batch, for all tasks of the next one (see `Learner`)."""
 
     memory: ClassVar[str | ResourceFunction] = "linear"
-    """How a key's state grows with its share of the rows: ``"constant"``, ``"linear"``, ``"quadratic"`` or own."""
+    """How a key's state grows with its share of the rows: ``"constant"``, ``"linear"``, ``"quadratic"`` or your own."""
 
     compute: ClassVar[str | ResourceFunction] = "linear"
-    """How the work on a key grows with its share of the rows; where cost is measured, measurement wins."""
+    """How the work on a key grows with its share of the rows. Where the work is measured, the measurement counts."""
 
     output_mode: OutputMode = "update"
-    """What output rows mean: in ``"update"`` mode they replace earlier ones of the same `output_key`."""
+    """Whether an output row replaces an earlier one with the same `output_key` (``"update"``) or not (``"append"``)."""
 
     deadline: str | None = None
-    """The int64 state column, in milliseconds, by which `KeyedState.due` finds keys whose time has come."""
+    """The int64 state column that says, in milliseconds, when a key is due. `KeyedState.due` looks at it."""
 
     time_mode: TimeMode = "none"
-    """The time that `expire` goes by: with ``"event"`` or ``"processing"``, batches without rows call it too."""
+    """The time that `expire` goes by. Unless it is ``"none"``, batches without rows call `expire` too."""
 
     seconds: NDArray[np.float64] | None = None
-    """What each group of the last `update` took, where that was measured; planning goes by rows where it was not."""
+    """How long each group took in the last `update`. If it is None, planners count rows instead."""
 
     late_rows: int = 0
-    """Rows that the last `update` passed over because they came too late."""
+    """How many rows the last `update` passed over because they were late."""
 
     input_schema: pa.Schema
     key: tuple[str, ...]
 
     def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
-        """Return a copy that knows its input, or raise `ColumnError` or `ArgumentError` if it cannot work on it."""
+        """Return a copy that knows its input. Raise `ColumnError` or `ArgumentError` if the input does not fit."""
         bound = copy.copy(self)
         bound.input_schema, bound.key = input_schema, tuple(key)
         bound.check()
@@ -126,6 +127,36 @@ class Operator(ABC):
         return None if name is None else name.decode()
 
     @property
+    def columns_needed(self) -> tuple[str, ...] | None:
+        """The columns that the operator looks at besides its key and event time, in any order; None stands for all.
+
+        Override this if the operator needs fewer. An operator that returns or keeps whole rows needs all.
+        """
+        return None
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns of the stream that the operator needs, in the stream's order.
+
+        The runtime reads only these, and binds the operator to a schema of only these. Its `repr`, its results, and the
+        schemas of its state and output must stay the same.
+
+        Examples
+        --------
+        >>> from unskew.operators import Aggregate
+        >>> schema = pa.schema({"page": pa.string(), "amount": pa.int64(), "user": pa.string()})
+        >>> Aggregate(total="sum(amount)").bind(schema, ("user",)).columns_read
+        ('amount', 'user')
+        """
+        return self._columns_read_of(self.input_schema, self.key)
+
+    def _columns_read_of(self, stream_schema: pa.Schema, stream_key: tuple[str, ...]) -> tuple[str, ...]:
+        if self.columns_needed is None:
+            return tuple(stream_schema.names)
+        needed = {*stream_key, *self.columns_needed, self.event_time if self.time_mode == "event" else None}
+        return tuple(name for name in stream_schema.names if name in needed)
+
+    @property
     @abstractmethod
     def value_schema(self) -> pa.Schema:
         """The state of a key."""
@@ -137,50 +168,50 @@ class Operator(ABC):
 
     @property
     def splittable(self) -> bool:
-        """Whether keys may be split: partial states are merged into one output row per key, and time plays no part."""
+        """Whether keys may be split: the operator must be mergeable, and must not depend on time."""
         return self.mergeable and self.time_mode == "none"
 
     @property
     def output_key(self) -> tuple[str, ...]:
-        """The output columns by which a row replaces an earlier one; by default the key."""
+        """The output columns that identify a row, so that it can replace an earlier one; by default the key."""
         return self.key
 
     @property
     def result_schema(self) -> pa.Schema:
-        """What the user gets to see; by default the output."""
+        """The rows that the user sees; by default the output."""
         return self.output_schema
 
     def taught(self, lesson: bytes) -> Self:
-        """Return the operator as it is in a batch; only a `Learner` is another one then."""
+        """Return the operator with the lesson of a batch; only a `Learner` changes."""
         return self
 
     def expand(self, rows: pa.Table) -> pa.Table:
-        """Turn rows of the stream into rows with the operator's key, where they are read; by default they have it."""
+        """Turn rows of the stream into the operator's own rows, in the task that reads them; by default keep them."""
         return rows
 
     @property
     def combined_schema(self) -> pa.Schema:
-        """The rows that `update` works on, the ones that `combine` makes."""
+        """The rows that `combine` makes and `update` works on."""
         return self.input_schema
 
     def combine(self, rows: pa.Table, groups: Groups) -> tuple[pa.Table, Groups]:
-        """Shrink rows before `update` sees them, in the router or in the channel; by default they stay as they are."""
+        """Shrink rows before `update` sees them, in the router or in the channel; by default keep them."""
         return rows, groups
 
     @abstractmethod
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Take in the rows of a batch (`combined_schema`, grouped by `groups`), change state, return output rows."""
+        """Take in the rows of a batch (`combined_schema`, grouped by `groups`). Change state and return output rows."""
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
-        """Let the keys time out whose time has come; called after `update`, also in batches without rows."""
+        """Time out the keys that are due. Called after `update`; see `time_mode` for batches without rows."""
         return self.output_schema.empty_table()
 
 
 class Mergeable(Operator):
-    """An operator whose state can be made in parts and put together in any order: counts, sums, extremes, sketches.
+    """An operator whose state can be made in parts and merged later: counts, sums, extremes, sketches.
 
-    Subclasses say how rows become state (`lift`), how states become one (`merge`), and what of it is shown
-    (`finish`). From these follow the running update, combining before the shuffle, and split keys.
+    Subclasses say how to turn rows into state (`lift`), how to merge states (`merge`) and how to turn state into output
+    (`finish`). This class does the rest: it updates state, combines rows before the shuffle, and merges split keys.
 
     `update` returns exactly one row per group, in group order.
     """
@@ -188,27 +219,27 @@ class Mergeable(Operator):
     mergeable: ClassVar[bool] = True
 
     commutative: bool = True
-    """Whether states may be merged in any order; where not, in the order in which their rows came."""
+    """Whether states may be merged in any order. If not, they are merged in the order in which their rows came."""
 
     @property
     def splittable(self) -> bool:
-        """Whether keys may be split; parts of a key know nothing of the order of their rows."""
+        """Whether keys may be split. The order of rows is lost between parts, so states must merge in any order."""
         return super().splittable and self.commutative
 
     @abstractmethod
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Return the state that the rows of each group alone amount to (`value_schema`, one row per group)."""
+        """Return a state per group, made from its rows and nothing else (`value_schema`, in group order)."""
 
     @abstractmethod
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Return one state per group from any number of states (`value_schema`); all-null states count for nothing."""
+        """Merge any number of states (`value_schema`) into one per group. Pass over a state that is all null."""
 
     @abstractmethod
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return the output rows of keys in these states, in the same order."""
+        """Return the output rows of these keys and their states, in the same order."""
 
     def check(self) -> None:
-        """Refuse state columns that are named like key columns: combined rows hold both."""
+        """Refuse a state column with the name of a key column, because combined rows hold both."""
         super().check()
         both = sorted({*self.key} & {*self.value_schema.names})
         if both:
@@ -224,13 +255,13 @@ class Mergeable(Operator):
         return _side_by_side(groups.keys, self.lift(rows, groups)), groups.one_row_each()
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Merge partial states, any number per key, into the state held."""
+        """Merge partial states into the state held. A key may have any number of them."""
         values = self._merged(state, groups, rows.select(self.value_schema.names))
         state.put(groups, values)
         return self.finish(groups.keys, values)
 
     def absorb(self, state: KeyedState, rows: pa.Table) -> None:
-        """Install what `KeyedState.extract` gave elsewhere, merging it with what is held: how a split key ends."""
+        """Merge state that `KeyedState.extract` gave on another channel into the state held. This ends a split."""
         groups, values = state.group_stored(rows)
         state.put(groups, self._merged(state, groups, values))
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Self
 
 import pyarrow as pa
 from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import require_column
-from unskew.operators.groups import Groups
 from unskew.operators.histogram import Histogram
 from unskew.operators.learner import Learner
 from unskew.operators.tree_growth import Growth, grow, newest
 from unskew.operators.tree_model import MESSAGE_KEY, MESSAGES, DecisionTreeModel
+from unskew.state.groups import Groups
 
 _TREE = b"unskew.tree"
 
@@ -82,7 +81,6 @@ class DecisionTree(Learner):
     ) -> None:
         self.features, self.classes = tuple(features), tuple(classes)
         self.growth = Growth(bins, candidates or bins, min_rows, min_gain, max_depth, max_leaves)
-        self.label: str | None = None
         self._histogram = Histogram("value", bins=bins).bind(MESSAGES, MESSAGE_KEY)
         DecisionTreeModel.root(self.features, self.classes)  # raises if there is none
 
@@ -96,20 +94,30 @@ class DecisionTree(Learner):
     def __hash__(self) -> int:
         return hash(repr(self))
 
-    def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
-        """Return a copy that knows its label, and works on messages."""
-        if len(key) != 1:
-            raise ArgumentError("a tree's key is the label", got=key, hint="name one column: balance(rows, 'label')")
-        label = require_column(input_schema, key[0])
+    @property
+    def label(self) -> str | None:
+        """The column of the label; None until the operator is bound."""
+        return self.stream_key[0] if self.stream_key else None
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The features."""
+        return self.features
+
+    def own_input(self) -> tuple[pa.Schema, tuple[str, ...]]:
+        """Return the schema and key of messages. Refuse a label or feature of the wrong type."""
+        if len(self.stream_key) != 1:
+            hint = "name one column: balance(rows, 'label')"
+            raise ArgumentError("a tree's key is the label", got=self.stream_key, hint=hint)
+        label = require_column(self.stream_schema, self.stream_key[0])
         if types.is_floating(label.type):
-            raise ColumnError("a label is a name or a whole number", where=f"column {key[0]!r}", got=str(label.type))
+            where = f"column {label.name!r}"
+            raise ColumnError("a label is a name or a whole number", where=where, got=str(label.type))
         for name in self.features:
-            kind = require_column(input_schema, name).type
+            kind = require_column(self.stream_schema, name).type
             if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
                 raise ColumnError("a feature must be a number", where=f"column {name!r}", got=str(kind))
-        bound = super().bind(MESSAGES, MESSAGE_KEY)
-        bound.label = key[0]
-        return bound
+        return MESSAGES, MESSAGE_KEY
 
     @property
     def value_schema(self) -> pa.Schema:

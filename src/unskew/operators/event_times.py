@@ -9,8 +9,8 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.operators.groups import Groups
 from unskew.operators.histories import Histories
+from unskew.state.groups import Groups
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
 from unskew.operators.base import Mergeable, require_column
-from unskew.operators.groups import Groups, group_rows, plain_schema
 from unskew.operators.histories import as_lists
 from unskew.operators.lists import lengths_of
 from unskew.operators.ranking import ranked
+from unskew.state.groups import Groups, group_rows, plain_schema
 
 Numbers = NDArray[np.int64]
 
@@ -84,6 +84,11 @@ class HeavyHitters(Mergeable):
         taken = sorted({"n", "top"} & {*self.key})
         if taken:
             raise ArgumentError("a result has the name of a key column", got=taken[0], hint="rename the key column")
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The item."""
+        return (self.item,)
 
     @property
     def value_schema(self) -> pa.Schema:

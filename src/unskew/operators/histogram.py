@@ -11,9 +11,9 @@ from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Mergeable, require_column
-from unskew.operators.groups import Groups
 from unskew.operators.lists import lengths_of
 from unskew.operators.ranking import ranked
+from unskew.state.groups import Groups
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -76,6 +76,11 @@ class Histogram(Mergeable):
         kind = require_column(self.input_schema, self.column).type
         if not (types.is_integer(kind) or types.is_floating(kind)):
             raise ColumnError("a histogram works on numbers", where=f"column {self.column!r}", got=str(kind))
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The column that the histogram is of."""
+        return (self.column,)
 
     @property
     def value_schema(self) -> pa.Schema:

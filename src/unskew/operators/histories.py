@@ -9,8 +9,8 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.operators.groups import plain_schema
 from unskew.operators.lists import lengths_of
+from unskew.state.groups import plain_schema
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

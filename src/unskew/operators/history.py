@@ -15,10 +15,10 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError, RangeError
 from unskew.hashing.buffers import fixed_width
 from unskew.operators.base import Clock, Operator, OutputMode, require_column
-from unskew.operators.groups import Groups
 from unskew.operators.histories import HELD, extended, list_schema
 from unskew.operators.reductions import valid_rows
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups
+from unskew.state.keyed_state import KeyedState
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]

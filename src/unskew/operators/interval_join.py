@@ -14,10 +14,10 @@ from unskew.errors import ArgumentError
 from unskew.operators.base import INPUT, TIME, Clock, Operator, OutputMode, require_column
 from unskew.operators.durations import microseconds
 from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
-from unskew.operators.groups import Groups, plain_schema
 from unskew.operators.histories import HELD, Histories, extended, list_schema
 from unskew.operators.reductions import valid_rows
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups, plain_schema
+from unskew.state.keyed_state import KeyedState
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -105,6 +105,11 @@ class IntervalJoin(Operator):
         for side in (self.left, self.right):
             if not self._columns_of(side):
                 raise ArgumentError("there is no stream of that name", got=side, hint=f"{self.input_schema.names}")
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The name of the stream, the time, and the columns of both streams."""
+        return (INPUT, TIME, *self._columns_of(self.left), *self._columns_of(self.right))
 
     @property
     def value_schema(self) -> pa.Schema:

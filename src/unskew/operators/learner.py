@@ -1,4 +1,4 @@
-"""Operators that learn: what a batch's output amounts to is known everywhere in the next batch."""
+"""Operators that learn from each batch and use what they have learned in the next one."""
 
 from __future__ import annotations
 
@@ -12,55 +12,79 @@ from unskew.operators.base import Mergeable
 
 
 class Learner(Mergeable):
-    """An operator in rounds: after each batch one place learns from its output, and all tasks know it in the next one.
+    """An operator that works in rounds. The driver learns from each batch, and all tasks of the next batch know it.
 
-    The stream's rows become rows of the operator's own where they are read, under what is known by then (`expand`);
-    those are grouped by the operator's own key, and turned into state and output by `lift`, `merge` and `finish`. From
-    a batch's output and what was known before follows what is known afterwards (`learn`), and from that what tasks have
-    to know (`lesson_of`) and what the user gets to see (`result`).
+    A round has three steps:
 
-    What was learned lies in the control log with the decision for the next batch, so a batch that runs again reads
-    what it read the first time. All functions must be pure, and `learn` must not depend on the order of rows.
+    1. The tasks that read the stream turn its rows into the operator's own rows (`expand`). They use the lesson of the
+       batches before.
+    2. The channels group these rows by the operator's own key. `lift`, `merge` and `finish` turn them into state and
+       output.
+    3. The driver learns from the output (`learn`). From what it has learned it makes the lesson for the next batch
+       (`lesson_of`) and the rows that the user sees (`result`).
 
-    `bind` is given the stream's schema and key; subclasses set `input_schema` and `key` to their own there.
+    What was learned is stored with the batch, so a batch that runs again gets the same lesson as the first time. All
+    functions must be pure, and `learn` must not depend on the order of rows.
+
+    A learner has two schemas and two keys. `stream_schema` and `stream_key` are the stream's, which `bind` gets.
+    `input_schema` and `key` are those of the operator's own rows, which `own_input` chooses. Names in `columns_needed`
+    are columns of the stream.
     """
 
     learns: ClassVar[bool] = True
 
     lesson: bytes = b""
-    """What is known in this batch; nothing in the first one."""
+    """What tasks know in this batch; empty in the first one."""
+
+    stream_schema: pa.Schema
+    stream_key: tuple[str, ...] = ()
+
+    def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
+        """Return a copy that knows the stream, and works on rows of its own."""
+        learner = copy.copy(self)
+        learner.stream_schema, learner.stream_key = input_schema, tuple(key)
+        return super(Learner, learner).bind(*learner.own_input())
+
+    @abstractmethod
+    def own_input(self) -> tuple[pa.Schema, tuple[str, ...]]:
+        """Return the schema and key of the operator's own rows, or raise if the stream does not fit."""
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns of the stream that `expand` needs, and the stream's key."""
+        return self._columns_read_of(self.stream_schema, self.stream_key)
 
     def taught(self, lesson: bytes) -> Self:
-        """Return a copy that knows a lesson."""
+        """Return a copy that knows the lesson."""
         taught = copy.copy(self)
         taught.lesson = lesson
         return taught
 
     @abstractmethod
     def expand(self, rows: pa.Table) -> pa.Table:
-        """Return the operator's own rows (`input_schema`) for rows of the stream, under the lesson."""
+        """Turn rows of the stream into the operator's own rows (`input_schema`), with the help of the lesson."""
 
     @abstractmethod
     def learn(self, learned: bytes, output: pa.Table) -> bytes:
-        """Return all that is known after a batch.
+        """Return all that the driver knows after a batch.
 
         Parameters
         ----------
         learned
-            What this returned for the batch before; nothing, ``b""``, before the first one.
+            What `learn` returned for the batch before; ``b""`` in the first batch.
         output
             The batch's output (`output_schema`): one row for each key that had rows.
         """
 
     def lesson_of(self, learned: bytes) -> bytes:
-        """Return the part of it that tasks have to know; it travels with each of them."""
+        """Return the part of `learned` that tasks have to know. It travels with every task, so keep it small."""
         return learned
 
     @property
     @abstractmethod
     def result_schema(self) -> pa.Schema:
-        """What `result` returns."""
+        """The rows that `result` returns."""
 
     @abstractmethod
     def result(self, learned: bytes) -> pa.Table:
-        """Return what the user gets to see of it after each batch."""
+        """Return the rows that the user sees after a batch."""

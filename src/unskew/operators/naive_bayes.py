@@ -14,8 +14,8 @@ from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Mergeable, require_column
-from unskew.operators.groups import Groups, plain_schema
 from unskew.operators.lists import lengths_of
+from unskew.state.groups import Groups, plain_schema
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -88,6 +88,11 @@ class NaiveBayes(Mergeable):
             ) from None
         if len(self.key) > 1:
             raise ArgumentError("the key must be the word alone", got=self.key)
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The label."""
+        return (self.label,)
 
     @property
     def value_schema(self) -> pa.Schema:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.operators.groups import kernel_group
+from unskew.state.groups import kernel_group
 
 Numbers = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""Partial states of split keys: what each channel has of them, and one total of all."""
+"""Partial states of split keys: what each channel holds, and the total of all channels."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unskew.operators.base import Mergeable
-from unskew.operators.groups import Groups, group_rows
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups, group_rows
+from unskew.state.keyed_state import KeyedState
 
 TOUCHED = "touched"
 
 
 def partial_states(state: KeyedState, groups: Groups, hashes: ArrayLike) -> pa.Table:
-    """Return what a channel holds of the keys with these hashes.
+    """Return the state that a channel holds of split keys.
 
     Parameters
     ----------
     state
-        After the batch.
+        The channel's state after the batch.
     groups
-        The keys that had rows in the batch, on this channel.
+        The keys that had rows on this channel in the batch.
     hashes
-        The split keys.
+        Hashes of the split keys.
 
     Returns
     -------
     Table
-        Rows of the state, with a last column ``touched``: whether the key had rows.
+        Rows of the state. The last column, ``touched``, says whether the key had rows on this channel.
     """
     held = state.select(hashes)
     stored, _ = state.group_stored(held)
@@ -42,14 +42,15 @@ def partial_states(state: KeyedState, groups: Groups, hashes: ArrayLike) -> pa.T
 
 
 def merge_partials(operator: Mergeable, partials: Sequence[pa.Table]) -> pa.Table:
-    """Return the output rows of the keys that had rows on any channel, from the parts that all of them hold.
+    """Merge the parts of split keys from all channels, and return the output rows of keys that had rows on any of them.
 
-    Sums of floats depend on the order of the parts; hand them in always in the same order of channels.
+    Sums of floats depend on the order of the parts, so always pass the channels in the same order.
 
     Examples
     --------
     >>> from unskew.hashing import hash_keys
-    >>> from unskew.operators import Aggregate, MemoryStore
+    >>> from unskew.operators import Aggregate
+    >>> from unskew.state import MemoryStore
     >>> rows = pa.table({"user": ["ada", "bob"]})
     >>> operator, parts = Aggregate(n="count").bind(rows.schema, ("user",)), []
     >>> for batch in (rows, rows.slice(0, 1)):

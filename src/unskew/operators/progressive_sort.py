@@ -10,9 +10,9 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Clock, Operator, OutputMode, require_column
 from unskew.operators.event_times import in_microseconds, sorted_by_time
-from unskew.operators.groups import Groups, plain_schema
 from unskew.operators.histories import Histories, extended, list_schema
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups, plain_schema
+from unskew.state.keyed_state import KeyedState
 
 Mask = NDArray[np.bool_]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.operators.groups import Numbers
+from unskew.state.groups import Numbers
 
 _FEW = 24
 

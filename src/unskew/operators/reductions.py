@@ -13,8 +13,8 @@ from pyarrow import types
 
 from unskew.errors import RangeError
 from unskew.hashing.buffers import fixed_width
-from unskew.operators.groups import Groups
-from unskew.operators.index import fixed
+from unskew.state.groups import Groups
+from unskew.state.index import fixed
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -19,10 +19,10 @@ from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import Clock, Operator, OutputMode, require_column
 from unskew.operators.durations import microseconds
 from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
-from unskew.operators.groups import Groups, plain_schema
 from unskew.operators.histories import HELD, Histories, extended, list_schema
 from unskew.operators.reductions import valid_rows
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups, plain_schema
+from unskew.state.keyed_state import KeyedState
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -151,6 +151,11 @@ class SelfJoin(Operator):
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as error:
                 hint = f"its columns are {', '.join(self.output_schema.names)}"
                 raise ArgumentError(f"the condition does not work: {error}", got=str(self.where), hint=hint) from None
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The time, the sides and what pairs show; `where` sees nothing else."""
+        return (self.time, *self.sides, *self._shown)
 
     @property
     def value_schema(self) -> pa.Schema:

@@ -11,12 +11,12 @@ from numba import njit
 from unskew.errors import ArgumentError
 from unskew.operators.base import Clock
 from unskew.operators.durations import microseconds
-from unskew.operators.groups import Groups
-from unskew.operators.index import fixed
 from unskew.operators.lists import concatenated
 from unskew.operators.pairs import pairs_of
-from unskew.operators.state import KeyedState
 from unskew.operators.windowed import END, START, Mask, Numbers, Windowed, Windows, bare_groups
+from unskew.state.groups import Groups
+from unskew.state.index import fixed
+from unskew.state.keyed_state import KeyedState
 
 
 class SessionAggregate(Windowed):

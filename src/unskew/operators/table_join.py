@@ -14,8 +14,8 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import INPUT, Clock, Operator, OutputMode, require_column
 from unskew.operators.event_times import has_null_key
-from unskew.operators.groups import Groups, plain_schema
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups, plain_schema
+from unskew.state.keyed_state import KeyedState
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -10,10 +10,10 @@ import pyarrow as pa
 from unskew.errors import ArgumentError
 from unskew.operators.base import Clock, Mergeable
 from unskew.operators.durations import microseconds
-from unskew.operators.groups import Groups
 from unskew.operators.pairs import pairs_in_runs, pairs_of
-from unskew.operators.state import KeyedState
 from unskew.operators.windowed import START, Numbers, Windowed, Windows, bare_groups
+from unskew.state.groups import Groups
+from unskew.state.keyed_state import KeyedState
 
 
 class WindowAggregate(Windowed, Mergeable):

@@ -15,9 +15,9 @@ from pyarrow import types
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Operator, require_column
-from unskew.operators.groups import Groups
 from unskew.operators.lists import concatenated, cut
-from unskew.operators.state import KeyedState
+from unskew.state.groups import Groups
+from unskew.state.keyed_state import KeyedState
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -122,6 +122,11 @@ class Windowed(Operator):
     def has_watermark(self) -> bool:
         """Whether the column of times is the one that the stream has a watermark on."""
         return self.event_time == self.time
+
+    @property
+    def columns_needed(self) -> tuple[str, ...]:
+        """The time and the columns that are aggregated."""
+        return (self.time, *self._aggregate.columns_needed)
 
     @property
     def output_key(self) -> tuple[str, ...]:

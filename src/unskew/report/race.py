@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unskew.demo.batch import Batch, HotKey
@@ -20,13 +21,12 @@ LEAD = """\
 A drifting Zipf stream went through the same stateful count twice, batch by batch in turn: once with Spark's own hash
 deciding which channel counts which key, once with unskew. A batch ends when its fullest channel ends."""
 SECONDS = """\
-From Spark's planning of the batch to the last row in the sink, with the commit of the batch before and unskew's
-planning. The first batch is left out, because Python workers start in it. At the dotted lines other keys become the hot
-ones."""
+What Spark says that a batch took, from looking for new rows to the commit, with unskew's counting and planning. The
+first batch is left out, because Python workers start in it. At the dotted lines other keys become the hot ones."""
 IMBALANCE = """\
-1 is the mean of all channels. unskew sees a shift at the end of the first batch that has it, moves state during the
-next, and the one after that runs under the new table, planned by measured seconds. A key heavier than the mean sets the
-limit."""
+1 is the mean of all channels. unskew counts a batch before it routes it, so that the first batch after a shift is
+balanced, too: state moves together with its rows. A key heavier than the mean sets the limit. The dashed line is what
+unskew says that Spark's hash would have done with its rows, by what they cost."""
 
 
 def document(result: Mapping[str, Any]) -> Document:
@@ -58,7 +58,9 @@ def race_of(result: Mapping[str, Any]) -> Race:
         for each in result["racers"][racer]["batches"]:
             hot = tuple(HotKey(**key) for key in each["hot_keys"])
             rows, seconds = tuple(each["channel_rows"]), tuple(each["channel_seconds"])
-            race.add(racer, Batch(each["number"], each["seconds"], rows, seconds, hot, moves=each["moves"]))
+            batch = Batch(each["number"], each["seconds"], rows, seconds, hot, moves=each["moves"])
+            by_hash = {name: each.get(name) for name in ("hash_imbalance", "hash_seconds")}
+            race.add(racer, replace(batch, **by_hash))
     return race
 
 
@@ -66,6 +68,7 @@ def sections(race: Race, settings: Settings) -> list[Section]:
     """Return plots, hot keys, and what ran."""
     seconds = _course(race, settings, "seconds", lambda batch: batch.seconds, first=1)
     imbalance = _course(race, settings, "fullest channel, mean = 1", lambda batch: batch.imbalance)
+    _add_counterfactual(imbalance, race)
     headings = ("batch", "hottest keys, their share of the rows", "channels, Spark's hash", "channels, unskew")
     return [
         Section(
@@ -84,7 +87,7 @@ def sections(race: Race, settings: Settings) -> list[Section]:
             f"{settings.batches_per_shift} batches. One function, given to "
             '<code>events.groupBy("key").applyInPandasWithState</code> and to '
             '<code>unskew.balance(events, "key").applyInPandasWithState</code>, on '
-            f"{settings.channels} state partitions in RocksDB each. What the function costs is waiting: "
+            f"{settings.channels} channels each. Spark keeps its state in RocksDB. What the function costs is waiting: "
             f"{escape(settings.cost)}. The two take turns: while a batch of one runs, the other stands still, so that "
             "neither takes cores from the other.</p>",
         ),
@@ -117,6 +120,15 @@ def _course(race: Race, settings: Settings, label: str, value: Callable[[Batch],
     axes.set_ylabel(label)
     axes.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
     return figure
+
+
+def _add_counterfactual(figure: Figure, race: Race) -> None:
+    """Draw what unskew says that Spark's hash would have done with its rows."""
+    told = [(batch.number, batch.hash_imbalance) for batch in race.batches["unskew"] if batch.hash_imbalance]
+    if told:
+        [axes] = figure.axes
+        axes.plot(*zip(*told, strict=True), "--", color=GREY, linewidth=1, label="Spark's hash, as unskew counts it")
+        axes.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def _hot_keys(race: Race, settings: Settings) -> list[list[str]]:

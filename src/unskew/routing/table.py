@@ -40,6 +40,8 @@ class RoutingTable:
         The first candidate keeps the key when the split ends.
     version
         Grows by one with every edit.
+    names
+        Keys as people read them, by hash, where known.
 
     Examples
     --------
@@ -54,6 +56,7 @@ class RoutingTable:
     explicit_channels: Channels = field(default_factory=lambda: np.empty(0, np.int32))
     split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     version: int = 0
+    names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         hashes, owners = np.array(self.explicit_hashes, np.int64), np.array(self.explicit_channels, np.int32)
@@ -173,6 +176,17 @@ class RoutingTable:
     def candidates(self, key_hash: int) -> tuple[int, ...]:
         """Return the channels that may hold state of one key: several if it is split, else its owner."""
         return self.split.get(key_hash) or (int(self.lookup([key_hash])[0]),)
+
+    def entries(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the keys with entries of their own, by name where that is known, and the channels of each.
+
+        >>> RoutingTable(2, [0, 1], [7], [1], names={7: "ada"}).entries()
+        [('ada', (1,))]
+        """
+        owners = zip(self.explicit_hashes.tolist(), self.explicit_channels.tolist(), strict=True)
+        listed: list[tuple[int, tuple[int, ...]]] = [(key, (channel,)) for key, channel in owners]
+        listed += self.split.items()
+        return [(self.names.get(key, str(key)), channels) for key, channels in listed]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RoutingTable) and self.version == other.version and self.routes_like(other)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -19,19 +20,20 @@ from unskew.hashing import check_key_type
 from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
+from unskew.operators.durations import microseconds
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
-from unskew.planners import Planner
+from unskew.planners import PLANNERS, Planner
 from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
+from unskew.runtime.memory import memory_budgets
+from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.batch import BalancedBatch
-from unskew.spark.controller import Controller
 from unskew.spark.inputs import EVENT_TIME_MARK
-from unskew.spark.memory import memory_budgets
+from unskew.spark.jobs import quoted
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
-from unskew.spark.plans import has_shuffle, watermark_columns
+from unskew.spark.plans import has_shuffle, session_cores, watermark_columns
 from unskew.spark.stage import Stage
-from unskew.spark.times import milliseconds
 from unskew.spark.windowed import WindowedStream
 from unskew.splitters import SPLITTERS, Splitter, splitter
 
@@ -41,108 +43,141 @@ AUTO = "auto"
 
 OUTPUT_MODES = ("append", "update")
 
+OWN_TOLERANCE = 0.02
+"""Overload allowed where a batch is planned by its own counts: nothing has to be predicted, so little is left over."""
+
 
 def balance(
     events: DataFrame,
     key: str | Sequence[str],
     *,
-    channels: int | Literal["auto"] = 8,
-    max_channels: int | None = None,
+    channels: int | Literal["auto"] | None = None,
     planner: str | Planner = "mixed",
     tolerance: float | None = None,
+    plan: Literal["own", "ahead"] | None = None,
     interval: int | str = 1,
+    window: int = 1,
+    split: str | Splitter | None = None,
     tracked_keys: int | None = 2000,
     max_move_bytes: int = 64 << 20,
     min_gain: float = 0.02,
-    split: str | Splitter | None = None,
     slots: int = DEFAULT_SLOTS,
     cache_bytes: int = GIBIBYTE,
     memory_bytes: int | Sequence[int] | None = None,
+    records: int = 10,
     sample: float | None = None,
 ) -> BalancedStream:
     """Group a stream by a key, as ``events.groupBy(key)`` does, and keep the work balanced while it runs.
 
-    Every key has one owner among the channels; when loads drift apart, state moves to other channels between two
-    batches. The results are those of Spark alone.
+    Every key has one owner among the channels. A batch is counted before it is routed, and planned by its own counts;
+    state that has to move travels with the rows. The results are those of Spark alone.
 
     Parameters
     ----------
     events
-        A streaming DataFrame. Of static rows a `unskew.spark.batch.BalancedBatch` comes, which plans once.
+        A streaming DataFrame. A static DataFrame gives a `unskew.spark.batch.BalancedBatch`, which plans once.
     key
         The key's column or columns.
     channels
-        Groups that work side by side; like the number of shuffle partitions of a native job. ``"auto"`` begins with
-        as many as Spark has cores and follows the load, see `unskew.spark.scaling.Scaling`. A query that continues
-        from its checkpoint goes on with as many as it had.
-    max_channels
-        How many there may be after a `BalancedQuery.resize`; by default no more than at first, with ``"auto"`` twice as
-        many, or as many as a checkpoint has that is continued. Fixed for the life of a checkpoint. Each one that is not
-        in use still costs a task in every batch.
+        Parts that keys are shared out to; like the number of shuffle partitions of a native job, but a small batch runs
+        several of them in one task. Defaults to the session's cores (its default parallelism). ``"auto"`` begins with
+        as many and follows the load, see `unskew.runtime.scaling.Scaling`. A query that continues from its checkpoint
+        goes on with as many as it had.
     planner
         Who decides which channel owns which key: a name (``unskew planners`` lists them) or a `Planner`.
     tolerance
-        Overload allowed over the mean, max/mean - 1; the planner's own default where not given.
-    interval
-        How often to plan at most: every so many batches, or a time such as ``"30 seconds"``.
-    tracked_keys
-        Keys that each channel reports one by one, at most; the rest is reported by slot. None reports all.
-    max_move_bytes
-        State that may move in one batch.
-    min_gain
-        Plans are carried out only if they make the fullest channel lighter by this share of the mean.
+        Overload allowed over the mean, such as 0.05. Defaults to 0.02 for batches that are planned by their own counts,
+        and to the planner's own default for those that are planned ahead.
+    plan
+        ``"own"`` counts every batch and plans it by its own counts, where that can pay. ``"ahead"`` plans by what came
+        before, as the papers do. Defaults to ``"own"``, except for planners that go by busy and idle time.
+    interval, window
+        For ``plan="ahead"``: how much a plan goes by. An interval is a number of batches, or a time such as
+        ``"30 seconds"``; a window is the number of intervals that are added up.
     split
         For operators that can merge partial states, such as aggregates. ``"auto"``: keys that no channel can carry
         alone are shared by all channels, as long as they are so hot; all others have an owner. A splitting scheme
         (``"pkg"``, ``"greedy-d"``, ``"d-choices"``, ``"w-choices"``, ``"shuffle"``, or a `Splitter`): all rows go to
         workers by that scheme, which send partial states to the owners; the planner is not asked.
+    tracked_keys
+        Keys that are counted one by one, at most, by each partition and channel; the rest is counted by slot. None
+        counts all one by one.
+    max_move_bytes
+        State that may move in one batch.
+    min_gain
+        A plan is carried out only if it makes the fullest channel lighter by this share of the mean. Below 0 every
+        batch is planned, small ones too.
     slots
         Slots of the routing table; fixed for the life of a checkpoint.
     cache_bytes
-        Budget of each executor's local cache of state.
+        Budget of each machine's local copies of state.
     memory_bytes
-        State that each channel may hold in that cache: one number for all, or one for each of `max_channels`. What was
-        changed least recently stays in Spark's state store beyond that, and is read from there when a row needs it;
-        planners ``flux-memory`` and ``flux-hybrid`` move slots away from channels that have too little. See also
-        `BalancedQuery.limit_memory`.
+        State that each channel may hold in its local copy: one number for all, or one for each. What was changed least
+        recently is read from the checkpoint when a row needs it; planners ``flux-memory`` and ``flux-hybrid`` move
+        slots away from channels that have too little. See also `BalancedQuery.limit_memory`.
+    records
+        Batches whose records, and state, are retained in the checkpoint.
     sample
         For static rows: the share of them that statistics are taken from, such as 0.05; all where not given.
     """
+    if not isinstance(events, DataFrame):
+        raise ArgumentError(
+            "this is not a Spark DataFrame",
+            where="events",
+            got=type(events).__name__,
+            hint="spark.createDataFrame(...)",
+        )
     names = (key,) if isinstance(key, str) else tuple(key)
     for name in names:
         if name not in events.columns:
             raise ColumnError("there is no column of that name", got=name, hint=f"one of {', '.join(events.columns)}")
         check_key_type(name, events.schema[name].dataType.simpleString())
-    elastic = channels == "auto"
-    first = events.sparkSession.sparkContext.defaultParallelism if channels == "auto" else channels
-    limit = max_channels or (2 * first if elastic else first)
-    if first < 1:
-        raise ArgumentError("a stream needs at least one channel", got=channels)
-    if limit < first:
-        raise ArgumentError(f"there are {first} channels already at first", got=max_channels, where="max_channels")
-    parameters: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
-    chosen = make_planner(planner, **parameters) if isinstance(planner, str) else planner
+    cores = session_cores(events.sparkSession)
+    count = _checked_channels(channels, cores, slots)
+    chosen, when = _planner(planner, tolerance, plan)
     if not events.isStreaming:
-        return BalancedBatch(events, names, first, slots, chosen, tracked_keys, sample)  # type: ignore[return-value]
-    batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, milliseconds(interval))
-    if batches < 1:
-        raise ArgumentError("an interval has at least one batch", got=interval)
-    controller = Controller(
-        chosen, batches, max_move_bytes, min_gain, pause_ms, splitting=split == AUTO, scheme=_scheme(split)
+        return BalancedBatch(events, names, count, slots, chosen, tracked_keys, sample)  # type: ignore[return-value]
+    if sample is not None:
+        raise ArgumentError("a stream is counted batch by batch", where="sample", got=sample, hint="leave it out")
+    batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, microseconds(interval) // 1000)
+    for what, number in (("interval", batches), ("window", window), ("records", records)):
+        if number < 1:
+            raise ArgumentError("this is at least 1", where=what, got=number)
+    settings = Settings(
+        Channels(count, channels == AUTO, slots),
+        Planning(chosen, when, batches, pause_ms, window, max_move_bytes, min_gain, tracked_keys),
+        Splitting(split == AUTO, _scheme(split)),
+        Keeping(cache_bytes, memory_budgets(memory_bytes), records),
     )
-    return BalancedStream(
-        events,
-        names,
-        first,
-        limit,
-        elastic,
-        slots,
-        controller,
-        tracked_keys,
-        cache_bytes,
-        memory_budgets(memory_bytes, limit),
-        limited=max_channels is not None or not elastic,
-    )
+    return BalancedStream(events, names, settings, cores)
+
+
+def _checked_channels(channels: int | str | None, cores: int, slots: int) -> int:
+    if channels is None or channels == AUTO:
+        return min(cores, slots)
+    if isinstance(channels, bool) or not isinstance(channels, (int, np.integer)) or not 1 <= channels <= slots:
+        raise ArgumentError(f'channels is a whole number from 1 to {slots}, or "auto"', got=channels, where="channels")
+    return int(channels)
+
+
+def _planner(given: str | Planner, tolerance: float | None, plan: str | None) -> tuple[Planner, Any]:
+    """Return the planner with its tolerance, and when it plans."""
+    if plan not in (None, "own", "ahead"):
+        raise ArgumentError('a plan is made from the batch\'s "own" counts, or "ahead"', got=plan, where="plan")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise ArgumentError(
+            "a tolerance is a share of the mean load, from 0 to below 1", got=tolerance, where="tolerance", hint="0.05"
+        )
+    by_name = PLANNERS[given] if isinstance(given, str) else type(given)
+    when = plan or ("own" if by_name.for_balance else "ahead")
+    if not isinstance(given, str):
+        if tolerance is not None:
+            raise ArgumentError("this planner has its own tolerance", got=tolerance, where="tolerance")
+        return given, when
+    parameters = {} if tolerance is None else {"tolerance": tolerance}
+    if tolerance is None and when == "own" and "tolerance" in inspect.signature(by_name).parameters:
+        parameters = {"tolerance": OWN_TOLERANCE}
+    return make_planner(given, **parameters), when
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +186,8 @@ class BalancedStream:
 
     events: DataFrame
     key: tuple[str, ...]
-    channels: int
-    max_channels: int
-    elastic: bool
-    slots: int
-    controller: Controller
-    tracked_keys: int | None
-    cache_bytes: int
-    memory_bytes: tuple[int, ...] = ()
-    limited: bool = True
+    settings: Settings
+    cores: int
 
     def aggregate(self, **aggregates: str) -> Stage:
         """Keep running aggregates per key: ``aggregate(n="count", total="sum(amount)")``.
@@ -253,38 +281,46 @@ class BalancedStream:
         timeout: str,
         initial_state: DataFrame | None,
     ) -> Stage:
-        spark: Any = self.events.sparkSession
-        output, state = (spark._parse_ddl(each) if isinstance(each, str) else each for each in (output, state))
+        spark = self.events.sparkSession
+        output, state = _struct(output), _struct(state)
         stage = self.apply(form(function, output, state, timeout, ArrowSettings.of(spark)), output)
         return replace(stage, initial_state=initial_state)
 
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
-        bound = operator.bind(_arrow_schema(self.events), self.key)
-        splits = self.controller.splitting or self.controller.scheme is not None
-        if splits and not bound.splittable:
+        events, schema = self.events, _arrow_schema(self.events)
+        bound = operator.bind(schema, self.key)
+        if len(bound.columns_read) < len(schema):
+            events = events.select(*map(quoted, bound.columns_read))
+            kept = [schema.field(name) for name in bound.columns_read]
+            bound = operator.bind(pa.schema(kept, metadata=schema.metadata), self.key)
+        dotted = [name for name in bound.columns_read if "." in name]
+        if dotted:
+            raise ColumnError(
+                "Spark cannot hand a column with a dot in its name to Python", got=dotted[0], hint="rename it first"
+            )
+        if self.settings.splitting.by_tuple and not bound.splittable:
             raise ArgumentError(
                 "keys of this operator cannot be split: it cannot merge partial states in any order, or has timeouts",
                 got=operator,
                 hint="leave split= out; every key then has one owner",
             )
-        planner = self.controller.planner.knowing(bound.memory, bound.compute)
+        planning = self.settings.planning
+        planner = planning.planner.knowing(bound.memory, bound.compute)
         return Stage(
-            events=self.events,
+            events=events,
+            key=self.key,
             operator=bound,
             output_schema=output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True),
-            channels=self.channels,
-            max_channels=self.max_channels,
-            elastic=self.elastic,
-            slots=self.slots,
-            controller=replace(self.controller, planner=planner),
-            tracked_keys=self.tracked_keys,
-            cache_bytes=self.cache_bytes,
-            memory_bytes=self.memory_bytes,
+            settings=replace(self.settings, planning=replace(planning, planner=planner)),
+            cores=self.cores,
             shuffled=has_shuffle(self.events),
             output_mode=bound.output_mode,
-            limited=self.limited,
         )
+
+
+def _struct(schema: StructType | str) -> StructType:
+    return StructType.fromDDL(schema) if isinstance(schema, str) else schema  # type: ignore[return-value]
 
 
 def _scheme(split: str | Splitter | None) -> Splitter | None:
@@ -306,7 +342,10 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
 def _arrow_schema(rows: DataFrame) -> pa.Schema:
     """Return the rows' schema as tasks see it, with the column of the watermark, if there is one, in its metadata."""
     schema = to_arrow_schema(rows.schema, timezone=rows.sparkSession.conf.get("spark.sql.session.timeZone"))
-    watermarks = [field.name for field in rows.schema if EVENT_TIME_MARK in field.metadata] or watermark_columns(rows)
+    marked = [field.name for field in rows.schema if EVENT_TIME_MARK in field.metadata]
+    watermarks = marked or sorted(set(watermark_columns(rows)) & set(rows.columns))
     if len(watermarks) > 1:
-        raise ArgumentError("a stream may have one watermark", got=watermarks, hint="see unskew.tagged for several")
+        raise ArgumentError(
+            "a stream may have a watermark on one column", got=watermarks, hint="see unskew.tagged for several streams"
+        )
     return schema.with_metadata({EVENT_TIME_METADATA: watermarks[0]}) if watermarks else schema

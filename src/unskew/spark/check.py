@@ -5,19 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from unskew.errors import SessionError
 from unskew.packages import needed_packages
-
-REQUIRED = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-}
 
 SPARK_VERSION = "4.3"
 ON_WORKERS = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "protobuf")  # what the Python workers import
@@ -78,7 +69,7 @@ def check_session(spark: Any) -> None:
 def problems(spark: Any) -> list[Problem]:
     """Return all that `spark` lacks, an empty list when it fits; `SessionError` if it is no usable session at all."""
     _refuse_what_is_no_session(spark)
-    return [*_version_problems(spark), *_package_problems(), *_setting_problems(spark)]
+    return [*_version_problems(spark), *_package_problems()]
 
 
 def _refuse_what_is_no_session(spark: Any) -> None:
@@ -91,8 +82,7 @@ def _refuse_what_is_no_session(spark: Any) -> None:
         raise SessionError(
             "this is not a Spark session", got=type(spark).__name__, hint="unskew.spark.session() gives one"
         )
-    java_context = spark.sparkContext._jsc
-    if java_context is None or java_context.sc().isStopped():
+    if spark.sparkContext._jsc is None:
         raise SessionError("the Spark session is stopped", hint="build it anew")
 
 
@@ -106,20 +96,3 @@ def _version_problems(spark: Any) -> list[Problem]:
 def _package_problems() -> list[Problem]:
     wrong = [package for package in needed_packages() if package.name in ON_WORKERS and not package.fits]
     return [Problem(package.problem, package.remedy, "before start") for package in wrong]
-
-
-def _setting_problems(spark: Any) -> list[Problem]:
-    found = []
-    for name, value in REQUIRED.items():
-        given = _setting(spark, name)
-        if given != value:
-            short = name.removeprefix("spark.sql.streaming.")
-            found.append(Problem(f"{short} is {given}", f'spark.conf.set("{name}", "{value}")', "now"))
-    return found
-
-
-def _setting(spark: Any, name: str) -> str:
-    try:
-        return str(spark.conf.get(name))  # with Spark's own default where it is not set
-    except PySparkException:
-        return "not set"

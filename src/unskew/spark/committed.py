@@ -1,9 +1,9 @@
 """The committed output of one query as the input of another: how balanced stages are chained.
 
-Spark allows one stateful operator of our kind in a query. A pipeline of several stages is several queries, each with
-its own routing table, statistics and moves, and between two of them a durable log: the folders ``batch_id=N`` that a
-file sink writes, of which the next query sees only those whose batch the first one has committed. A batch that runs
-again overwrites its folder before it is committed, so the second stage never sees what the first one took back.
+A query has one balanced operator. A pipeline of several stages is several queries, each with its own routing table,
+statistics and moves. Between two of them lies a durable log: the folders ``batch_id=N`` that a file sink writes. The
+second query reads a folder once the first one has committed its batch, by the mark ``unskew/commit/N`` in its
+checkpoint. From then on the folder is complete and never changes.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -22,10 +25,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, CheckpointError
-from unskew.spark.checkpoint_files import CheckpointFiles
-from unskew.spark.files import located
+from unskew.spark.sinks import DONE, data_files, qualified
+from unskew.state.files import located
 
 FORMAT = "unskew-committed"
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 def read_committed(
@@ -40,17 +44,21 @@ def read_committed(
     path
         Where the query writes: ``.format("parquet").start(path)``.
     schema
-        Its columns that are wanted.
+        The columns that you want. Columns that the query partitions its output by are among them, except timestamps,
+        which folders spell without their time zone.
     checkpoint
         The query's ``checkpointLocation``, which says what is committed.
     batches_per_trigger
-        Its batches that make up one of the new stream's, at most.
+        How many of the query's batches make up one batch of the new stream, at most.
 
     Notes
     -----
-    Reads local disks, and what Arrow can (S3, GCS, HDFS); a path without a scheme belongs to the session's default
+    Reads local disks, and what Arrow can (S3, GCS, HDFS). A path without a scheme belongs to the session's default
     filesystem, as it does where the query is started. Batches are read in order and each exactly once, as offsets are
-    their numbers; folders must not be removed before they are read.
+    their numbers. Keep folders until they are read: a committed batch whose folder is gone is an error.
+
+    A committed batch without rows may have no file at all. It is read as empty if its folder holds ``_SUCCESS``, which
+    every sink leaves there. A folder with neither a file nor ``_SUCCESS`` counts as gone.
 
     Examples
     --------
@@ -62,17 +70,34 @@ def read_committed(
     """
     if batches_per_trigger < 1:
         raise ArgumentError("a trigger has to read something", got=batches_per_trigger)
-    spark.dataSource.register(CommittedSource)
-    path, checkpoint = (CheckpointFiles(spark, place).root for place in (path, checkpoint))
-    reader = spark.readStream.format(FORMAT).schema(schema)
+    path, checkpoint = (qualified(spark, place) for place in (path, checkpoint))
+    reader = spark.readStream.format(_registered(spark)).schema(schema)
     return reader.options(checkpoint=checkpoint, batches=batches_per_trigger).load(path)
+
+
+def _registered(spark: SparkSession) -> str:
+    """Make the source known to a session and return its name there.
+
+    Spark keeps sources by session, but asks the thread's active session whether a name is taken. So the plain name may
+    be refused to a session that does not have it, and a new one is needed. Checkpoints do not store the name.
+    """
+    try:
+        spark.dataSource.register(CommittedSource)
+        return FORMAT
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+    name = f"{FORMAT}-{uuid4().hex}"
+    spark.dataSource.register(type("NamedSource", (CommittedSource,), {"name": classmethod(lambda cls: name)}))
+    return name
 
 
 @dataclass(frozen=True)
 class BatchFile(InputPartition):
-    """One file of one batch."""
+    """One file of one batch, by its folder and its place in it, which spells the partition columns."""
 
-    uri: str
+    folder: str
+    place: str
 
 
 class CommittedSource(DataSource):
@@ -120,30 +145,43 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found: list[InputPartition] = []
         for batch in range(int(start["batch"]), int(end["batch"])):
             folder = f"{self.path}/batch_id={batch}"
-            names = [entry for entry in _entries(folder) if entry.endswith(".parquet")]
-            if not names:
+            filesystem, place = located(folder)
+            names = [name for name in data_files(filesystem, place) if name.endswith(".parquet")]
+            if not names and filesystem.get_file_info(f"{place}/{DONE}").type != pyarrow.fs.FileType.File:
                 raise CheckpointError(
                     "the rows of a committed batch are gone", where=folder, hint="keep folders until they are read"
                 )
-            found += [BatchFile(f"{folder}/{name}") for name in sorted(names)]
+            found += [BatchFile(folder, name) for name in names]
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a file."""
         assert isinstance(partition, BatchFile)
-        filesystem, path = located(partition.uri)
-        table = pa.parquet.read_table(path, filesystem=filesystem, partitioning=None, columns=self.schema.names)
+        filesystem, folder = located(partition.folder)
+        values = partition_values(partition.place)
+        inside = [name for name in self.schema.names if name not in values]
+        path = f"{folder}/{partition.place}"
+        table = pa.parquet.read_table(path, filesystem=filesystem, partitioning=None, columns=inside)
+        for column in self.schema:
+            if column.name in values:
+                value = pa.scalar(values[column.name], pa.string()).cast(column.type)
+                table = table.append_column(column, pa.repeat(value, table.num_rows))
         yield from table.select(self.schema.names).cast(self.schema).to_batches()
 
     def _committed(self) -> int:
-        """Return the last batch that is committed, -1 if none is."""
+        """Return the last batch that is committed, -1 if none is. Batches are committed in order, old marks may go."""
         if self._end is not None:
             return self._end
-        return max((int(name) for name in _entries(f"{self.checkpoint}/commits") if name.isdigit()), default=-1)
+        filesystem, folder = located(f"{self.checkpoint}/unskew/commit")
+        marks = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
+        return max((int(mark.base_name) for mark in marks if mark.base_name.isdecimal()), default=-1)
 
 
-def _entries(folder: str) -> list[str]:
-    """Return the names in a folder, none if it does not exist."""
-    filesystem, path = located(folder)
-    selector = pyarrow.fs.FileSelector(path, allow_not_found=True)
-    return [info.base_name for info in filesystem.get_file_info(selector)]
+def partition_values(place: str) -> dict[str, str | None]:
+    """Return the values of the partition columns that the folders of a file spell.
+
+    >>> partition_values("country=fr/city=a%2Fb/day=__HIVE_DEFAULT_PARTITION__/part-00000.parquet")
+    {'country': 'fr', 'city': 'a/b', 'day': None}
+    """
+    pairs = (folder.partition("=") for folder in place.split("/")[:-1])
+    return {unquote(name): None if value == NULL_FOLDER else unquote(value) for name, _, value in pairs}

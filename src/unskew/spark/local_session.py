@@ -19,15 +19,11 @@ from pyspark.sql import SparkSession
 from unskew.errors import SessionError
 from unskew.java import HOW_TO_INSTALL, find_java
 from unskew.machine import cores, memory_bytes
-from unskew.spark.check import REQUIRED
 
 DEFAULTS = {
-    **REQUIRED,
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",  # a look-up per write otherwise
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 
@@ -39,7 +35,8 @@ LOCAL_CHECKPOINTS = {
 
 # For `config` in runs of a minute or two: compiling less thoroughly halves the work of a start.
 SHORT_RUN = {
-    f"spark.{side}.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" for side in ("driver", "executor")
+    "spark.ui.enabled": "false",
+    **{f"spark.{side}.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" for side in ("driver", "executor")},
 }
 
 LOOPBACK = "127.0.0.1"
@@ -53,9 +50,8 @@ NOISE = (  # no option turns it off
 def session(master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
     """Return a local session with the right defaults.
 
-    RocksDB is the state store, with changelog checkpointing and checkpoint format 2; checkpoints on a local disk are
-    written without a process for each file; driver and workers run the interpreter that runs this; the time zone is
-    UTC; the web interface is off; all sockets stay on this machine; nothing but errors is printed, from the start on.
+    Checkpoints on a local disk are written without a process for each file; driver and workers run the interpreter that
+    runs this; the time zone is UTC; all sockets stay on this machine; nothing but errors is printed, from the start on.
     What the environment says of another Spark (``SPARK_HOME``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored:
     whoever wants that builds a session and has `check_session` look at it.
 

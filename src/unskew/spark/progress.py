@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -17,8 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from unskew.spark.channel import OBSERVED
-from unskew.spark.figures import BatchFigures
+from unskew.runtime.figures import BatchFigures
 
 SECTION = "unskew"
 
@@ -37,23 +34,6 @@ def with_figures(progress: StreamingQueryProgress, figures_of: FiguresOf) -> Str
     record: Any = StreamingQueryProgress.fromJson({**json.loads(progress.json), SECTION: section})
     record[SECTION] = section
     return record  # type: ignore[no-any-return]
-
-
-def observed(channels: DataFrame) -> DataFrame:
-    """Return what channels return, such that Spark counts on the way: ``progress.observedMetrics["unskew"]``.
-
-    Every listener of Spark's hears of these, those in the JVM too. The overload is in rows here.
-    """
-    rows, late, seconds, keys, size = map(sql.col, OBSERVED)
-    return channels.observe(
-        SECTION,
-        sql.sum(rows).alias("rows"),
-        sql.sum(late).alias("lateRows"),
-        (sql.try_divide(sql.max(rows) * sql.count(rows), sql.sum(rows)) - 1).alias("imbalance"),  # of no rows, none
-        sql.max(seconds).alias("longestSeconds"),
-        sql.sum(keys).alias("stateKeys"),
-        sql.sum(size).alias("stateBytes"),
-    )
 
 
 class QueryListener(StreamingQueryListener):

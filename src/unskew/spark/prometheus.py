@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from unskew.spark.figures import BatchFigures
+from unskew.runtime.figures import BatchFigures
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 GAUGES = {
-    "imbalance": "Overload of the fullest channel over the mean in the last batch, max/mean - 1.",
+    "imbalance": "Load of the fullest channel over the mean in the last batch.",
     "channels": "Channels in use.",
     "state_keys": "Keys that the channels hold state of.",
     "state_bytes": "Bytes of state that the channels hold.",

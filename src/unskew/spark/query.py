@@ -2,102 +2,133 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from http.server import ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener, StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from unskew.errors import ArgumentError
-from unskew.planners.report import Report
-from unskew.routing.moves import Move
 from unskew.routing.table import RoutingTable
-from unskew.spark.figures import BatchFigures
-from unskew.spark.memory import memory_budgets
+from unskew.runtime.figures import BatchFigures, MoveMade
+from unskew.runtime.log import FIGURES_KEPT, RecordLog
+from unskew.runtime.memory import memory_budgets
+from unskew.runtime.settings import Settings
 from unskew.spark.progress import QueryListener, with_figures
-from unskew.spark.prometheus import prometheus_text, serve
-from unskew.spark.runtime import Runtime
+from unskew.spark.prometheus import Totals, prometheus_text, serve
 
 
 class BalancedQuery:
     """Behaves like the `StreamingQuery` it wraps; also tells the routing table, the loads and the moves.
 
-    Everything not listed here (``awaitTermination``, ``stop``, ``status``, ...) is Spark's own.
+    Everything not listed here (``awaitTermination``, ``stop``, ``status``, ...) is Spark's own. What it tells, it reads
+    from small files beside the checkpoint; what you ask of it travels the same way.
     """
 
-    def __init__(self, query: StreamingQuery, runtime: Runtime, max_channels: int) -> None:
-        self._query, self._runtime, self.max_channels = query, runtime, max_channels
+    def __init__(self, query: StreamingQuery, log: RecordLog, settings: Settings, spark: SparkSession) -> None:
+        self._query, self._log, self._settings, self._spark = query, log, settings, spark
+        self._lock = threading.Lock()
+        self._known: dict[int, BatchFigures] = {}
+        self._totals = Totals()
+        self._first = log.last()[1] + 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
 
-    def resize(self, channels: int) -> None:
-        """Use another number of channels, from 1 to `max_channels`, while the query runs.
+    def __repr__(self) -> str:
+        figures = self.figures
+        name = self._query.name or str(self._query.id)
+        state = "running" if self._query.isActive else "stopped"
+        if not figures:
+            return f"BalancedQuery({name!r}, {state}, no batch yet)"
+        last = figures[-1]
+        return (
+            f"BalancedQuery({name!r}, {state}, batch {last.batch_id}, {last.rows:,} rows on {last.channels} channels, "
+            f"imbalance {last.imbalance:.2f})"
+        )
 
-        Returns at once. The planner plans for the new number when the running batch ends; state moves with the batch
-        after that (several, if it is more than may move in one), and then rows follow it. What is not yet planned when
-        the query ends is forgotten; what is planned is carried on after a restart.
+    def resize(self, channels: int) -> None:
+        """Use another number of channels while the query runs.
+
+        Returns at once. The next batch is planned for the new number, and state moves with its rows; with several
+        batches, if it is more than may move in one. A restart goes on with the new number.
         """
-        if not 1 <= channels <= self.max_channels:
-            raise ArgumentError(
-                f"this query may use 1 to {self.max_channels} channels",
-                got=channels,
-                hint="max_channels is chosen when a checkpoint is begun: balance(..., max_channels=...)",
-            )
-        self._runtime.resize(channels)
+        slots = self._settings.channels.slots
+        if isinstance(channels, bool) or not isinstance(channels, int) or not 1 <= channels <= slots:
+            raise ArgumentError(f"channels is a whole number from 1 to {slots}", got=channels)
+        self._log.ask(channels=channels)
 
     def limit_memory(self, memory_bytes: int | Sequence[int] | None) -> None:
-        """Change how much of its state each channel may hold, from the batch after the running one on.
+        """Change how much of its state each channel may hold, from the next batch on.
 
-        One number for all, one for each of `max_channels`, or None for no limit. The next start goes by what
-        ``balance`` says again.
+        One number for all channels, one for each, or None for no limit. The next start goes by what ``balance`` says
+        again.
         """
-        self._runtime.limit_memory(memory_budgets(memory_bytes, self.max_channels))
+        self._log.ask(memory_bytes=list(memory_budgets(memory_bytes)))
 
     @property
     def routing_table(self) -> RoutingTable:
-        """The table of the batch that runs next."""
-        return self._runtime.decision.table
+        """The table of the last batch, with the keys that it lists by name; before any batch, the one to begin with."""
+        record = self._log.read(self._log.last()[0])
+        if record is None:
+            return RoutingTable.initial(self._settings.channels.count, self._settings.channels.slots)
+        return record.table
 
     @property
     def loads(self) -> pa.Table:
         """The last batch, one row per channel: rows, seconds in the operator, keys and bytes held, what is spilled.
 
-        A slot counts as spilled as far as the channel's `memory_bytes` have no room for it.
+        Keys and bytes are null for a channel that was not called.
         """
-        reports = self._runtime.reports
-        channels = sorted(reports)
-        columns: dict[str, Any] = {
-            name: [getattr(reports[c], name) for c in channels]
-            for name in ("rows", "late_rows", "seconds", "state_rows", "state_bytes", "spilled_bytes")
-        }
-        owned = np.bincount(self.routing_table.slots, minlength=self.max_channels)
-        spilled = np.array([len(reports[c].spilled_slots) for c in channels], np.int64)
-        columns |= {"resident_slots": np.maximum(owned[channels] - spilled, 0), "spilled_slots": spilled}
-        return pa.table({"channel": np.array(channels, np.int32), **columns})
+        figures = self.figures
+        names = ("rows", "seconds", "keys", "bytes", "spilled")
+        last = figures[-1] if figures else None
+        columns = {name: np.array([] if last is None else getattr(last, f"channel_{name}")) for name in names}
+        held = columns["keys"] >= 0
+        return pa.table(
+            {
+                "channel": np.arange(len(columns["rows"]), dtype=np.int32),
+                "rows": columns["rows"].astype(np.int64),
+                "seconds": columns["seconds"].astype(np.float64),
+                "state_rows": pa.array(columns["keys"].astype(np.int64), mask=~held),
+                "state_bytes": pa.array(columns["bytes"].astype(np.int64), mask=~held),
+                "spilled_bytes": columns["spilled"].astype(np.int64),
+            }
+        )
 
     @property
-    def moves(self) -> list[tuple[int, Move]]:
-        """The last moves, each with the batch at whose end the state left its old channel."""
-        return [(batch_id, move) for batch_id, moves in self._runtime.moves for move in moves]
+    def moves(self) -> list[tuple[int, MoveMade]]:
+        """The last moves, each with the batch in which the state moved."""
+        return [(figures.batch_id, move) for figures in self.figures for move in figures.moves]
 
     @property
-    def plans(self) -> list[tuple[int, Report]]:
-        """The last plans, each with the batch after which it was made."""
-        return self._runtime.plans
+    def plans(self) -> list[tuple[int, dict[str, Any]]]:
+        """The last plans, each with the batch that it was made for."""
+        return [(figures.batch_id, figures.plan) for figures in self.figures if figures.plan is not None]
 
     @property
     def figures(self) -> list[BatchFigures]:
-        """The last batches since this start, each in figures."""
-        return self._runtime.figures
+        """The last batches, each in figures, of earlier starts too."""
+        with self._lock:
+            for batch_id in self._log.figures_after(max(self._known, default=-1)):
+                figures = self._log.read_figures(batch_id)
+                if figures is not None:
+                    self._known[batch_id] = BatchFigures.from_dict(figures)
+                    if batch_id >= self._first:
+                        self._totals.add(self._known[batch_id])
+            self._known = dict(sorted(self._known.items())[-FIGURES_KEPT:])
+            return list(self._known.values())
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802
         """Spark's records of the last batches, each with a section ``"unskew"``: `BatchFigures` as a dictionary."""
-        return [with_figures(progress, self._figures_of) for progress in self._query.recentProgress]
+        known = {figures.batch_id: figures for figures in self.figures}
+        return [with_figures(progress, known.get) for progress in self._query.recentProgress]
 
     @property
     def lastProgress(self) -> StreamingQueryProgress | None:  # noqa: N802
@@ -107,15 +138,12 @@ class BalancedQuery:
 
     def add_listener(self, listener: StreamingQueryListener) -> None:
         """Tell one of Spark's listeners the events of this query alone, the progress with its section ``"unskew"``."""
-        own = QueryListener(listener, self._query.runId, self._figures_of)
-        self._runtime.streams.addListener(own)
+        self._spark.streams.addListener(QueryListener(listener, self._query.runId, self._figures_of))
 
     def prometheus(self) -> str:
         """Return the figures of the last batch, and counts since this start, in Prometheus' text format."""
         figures = self.figures
-        return prometheus_text(
-            self._query.name or str(self._query.id), figures[-1] if figures else None, self._runtime.totals
-        )
+        return prometheus_text(self._query.name or str(self._query.id), figures[-1] if figures else None, self._totals)
 
     def serve_metrics(self, port: int = 0, host: str = "127.0.0.1") -> ThreadingHTTPServer:
         """Answer ``http://host:port/metrics`` with `prometheus` until its ``shutdown()``; port 0 takes a free one."""

@@ -1,79 +1,459 @@
-"""Where the rows of a batch go."""
+"""Where the rows of a batch go.
+
+A sink is called with the rows of a batch and the batch's number. A record fixes the rows before the first call. Every
+later call for the same batch brings the same rows, in the same order and in the same partitions: such a call comes
+after a crash, or from a second driver that has not noticed yet that it was replaced.
+
+Sinks are plain values that can be pickled: under Spark Connect they run in a process of the server.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow.fs
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, CheckpointError, ColumnError, SessionError
+from unskew.state.files import located
 
 Sink = Callable[[DataFrame, int], None]
 
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "avro", "text")
+CODEC_INSIDE = ("parquet", "orc", "avro")  # these files say themselves how they are compressed; their names need not
+ALWAYS_THERE = ("parquet", "orc", "json", "csv", "text")
+NOT_INSTALLED = re.compile(r"\[(DATA_SOURCE_NOT_FOUND|\w+_DATA_SOURCE_NOT_ENABLED)\]")
+
+STAGING = "_unskew"  # readers pass over names that begin with an underscore
+DONE = "_SUCCESS"
+SPARK_FILE = re.compile(r"part-(?P<task>\d+)-.*[-.]c(?P<piece>\d+)(?P<ending>(\.\w+)*)")
+MOVES_AT_ONCE = 16
+DEFAULT_FILESYSTEM = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
 
 
 def make_sink(
-    spark: SparkSession, kind: str, options: Mapping[str, str], identity: str, query_name: str | None
+    spark: SparkSession,
+    kind: str,
+    options: Mapping[str, str],
+    partition_by: tuple[str, ...],
+    identity: str,
+    query_name: str | None,
+    schema: StructType,
 ) -> Sink:
-    """Return the sink of a format by name.
+    """Return the sink of a format.
 
-    File formats write each batch to its own folder ``batch_id=N`` and overwrite it, so that a batch that runs again
-    duplicates nothing. ``delta`` is told the query's `identity` and the batch as a transaction (``txnAppId``,
-    ``txnVersion``), by which it passes over what it has already. ``memory`` keeps the batches in a view named like the
-    query, ``console`` prints them. Any other format is appended to, and is at-least-once: a batch that runs again is
-    written again.
+    ============================================  ==================================================================
+    format                                        a batch that is written again
+    ============================================  ==================================================================
+    parquet, orc, json, csv, avro, text           replaces its own files with equal ones; see `FileSink`
+    the same, where Python cannot reach the path  replaces its folder; see `FolderSink`
+    delta                                         is skipped by Delta; see `AppendSink`
+    memory, console, noop                         replaces its rows in the view; is printed again; does nothing
+    any other                                     is appended again: at least once
+    ============================================  ==================================================================
+
+    Parameters
+    ----------
+    spark
+        The user's session.
+    kind
+        The name of the format.
+    options
+        Options of the format, ``path`` among them.
+    partition_by
+        Columns that become folders. ``memory``, ``console`` and ``noop`` have no folders and ignore them.
+    identity
+        The name of the query that stays the same across restarts.
+    query_name
+        The name that the user gave the query; the memory sink names its view after it.
+    schema
+        The columns of the rows to come.
+
+    Raises
+    ------
+    ArgumentError
+        The format is not installed; the path is missing or is a file; a memory sink has no name.
+    ColumnError
+        A partition column is not among the rows' columns, or no other column is left.
     """
-    if kind == "console":
-        return _console(int(options.get("numRows", 20)), options.get("truncate", "true").lower() == "true")
-    if kind == "memory":
+    name = kind.lower()
+    _check_partition_columns(spark, partition_by, schema)
+    if name == "console":
+        return ConsoleSink(_rows_shown(options), (_option(options, "truncate") or "true").lower() == "true")
+    if name == "memory":
         if not query_name:
             raise ArgumentError("a memory sink needs a name for its view", hint="call queryName(...) first")
-        return _Memory(spark, query_name)
-    if kind == "noop":
-        return lambda rows, batch_id: rows.write.format("noop").mode("overwrite").save()
-    if kind == "delta":
-        return lambda rows, batch_id: _append(
-            rows, kind, {"txnAppId": identity, "txnVersion": str(batch_id), **options}
-        )
-    if kind in FILE_FORMATS:
-        return _files(kind, options)
-    return lambda rows, batch_id: _append(rows, kind, options)
+        return MemorySink(query_name, spark)
+    if name == "noop":
+        return NoopSink()
+    _check_installed(spark, kind)
+    if name in FILE_FORMATS:
+        return _file_sink(spark, name, options, partition_by)
+    if name == "delta":
+        _path(options, kind)
+        return AppendSink(kind, dict(options), partition_by, identity)
+    return AppendSink(kind, dict(options), partition_by)
 
 
-def _append(rows: DataFrame, kind: str, options: Mapping[str, str]) -> None:
-    rows.write.format(kind).mode("append").options(**options).save()
+def make_table_sink(
+    spark: SparkSession,
+    table: str,
+    kind: str | None,
+    options: Mapping[str, str],
+    partition_by: tuple[str, ...],
+    identity: str,
+    schema: StructType,
+) -> Sink:
+    """Return the sink that appends to a table of the catalog.
+
+    If the table exists, you may leave out its format and its partition columns. If it does not, the first batch creates
+    it, in Spark's default format (``spark.sql.sources.default``) unless `kind` names another. The other parameters and
+    errors are those of `make_sink`.
+    """
+    _check_partition_columns(spark, partition_by, schema)
+    if kind is not None:
+        _check_installed(spark, kind)
+    if spark.catalog.tableExists(table):
+        columns = tuple(column.name for column in spark.catalog.listColumns(table) if column.isPartition)
+        if partition_by and [name.lower() for name in partition_by] != [name.lower() for name in columns]:
+            raise ArgumentError(
+                f"the table is partitioned by {', '.join(columns) or 'no column'}",
+                where=table,
+                got=partition_by,
+                hint="leave out partitionBy, or name the table's columns in their order",
+            )
+        kind, partition_by = kind or _provider(spark, table), columns
+    kind = kind or str(spark.conf.get("spark.sql.sources.default"))
+    return TableSink(table, kind, dict(options), partition_by, identity if kind.lower() == "delta" else None)
 
 
-def _files(kind: str, options: Mapping[str, str]) -> Sink:
-    path = options.get("path")
-    if not path:
-        raise ArgumentError(f"a {kind} sink needs a path", hint='set option("path", ...) or call start(path)')
-    rest = {name: value for name, value in options.items() if name != "path"}
+@dataclass(frozen=True)
+class FileSink:
+    """Files below a path, where each batch has a folder ``batch_id=N`` and a reader sees each row exactly once.
 
-    def write(rows: DataFrame, batch_id: int) -> None:
-        rows.write.format(kind).options(**rest).mode("overwrite").save(f"{path}/batch_id={batch_id}")
+    Spark writes a batch to a hidden folder of this attempt, ``_unskew/<batch>-<random>``. Then each file moves to a
+    name that only its batch and its place in the batch decide: ``batch_id=7/country=fr/part-00002.parquet``. The same
+    rows in the same partitions give the same names. So a second attempt replaces files by equal ones, even if both run
+    at once. Nothing is deleted but what attempts at earlier batches left in ``_unskew``. An empty ``_SUCCESS`` comes
+    last.
 
-    return write
+    The folder may hold files that this attempt does not write. Then the rows came in other partitions before, or
+    another query writes here. Either would double rows, so the sink raises a `CheckpointError`.
 
+    Files of a batch appear one by one. Use `unskew.read_committed` to see whole batches only.
 
-def _console(rows_shown: int, truncate: bool) -> Sink:
-    def show(rows: DataFrame, batch_id: int) -> None:
-        print(f"-------------------------------------------\nBatch: {batch_id}")
-        rows.show(rows_shown, truncate)
+    Beside what Spark's own write costs, an attempt lists four folders and moves its files, sixteen at a time. On a
+    local disk that is about what ``mode("overwrite")`` takes.
+    """
 
-    return show
-
-
-class _Memory:
-    """Keeps the rows of all batches on the driver, as a view of the user's session; for trying out."""
-
-    def __init__(self, spark: SparkSession, view: str) -> None:
-        self._spark, self._view = spark, view
-        self._batches: dict[int, pa.Table] = {}
+    kind: str
+    path: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...] = ()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        self._batches[batch_id] = rows.toArrow()
-        everything = pa.concat_tables([self._batches[batch] for batch in sorted(self._batches)])
-        self._spark.createDataFrame(everything, schema=rows.schema).createOrReplaceTempView(self._view)
+        """Write the batch to staging, then move its files to their names."""
+        filesystem, root = located(self.path)
+        attempt = f"{STAGING}/{batch_id}-{uuid4().hex}"
+        _writer(rows, self.kind, self.options, self.partition_by).save(f"{self.path}/{attempt}")
+        staged, target = f"{root}/{attempt}", f"{root}/batch_id={batch_id}"
+        places = {name: file_place(name, self.kind) for name in data_files(filesystem, staged)}
+        if not places and not rows.isEmpty():
+            raise SessionError(
+                "the files that Spark wrote cannot be seen from the driver",
+                where=f"{self.path}/{attempt}",
+                hint="choose a path that the driver and all executors share",
+            )
+        _check_files(filesystem, target, set(places.values()))
+        for folder in {f"{target}/{place}".rpartition("/")[0] for place in places.values()} or {target}:
+            filesystem.create_dir(folder, recursive=True)
+        sources, targets = [f"{staged}/{name}" for name in places], [f"{target}/{place}" for place in places.values()]
+        with ThreadPoolExecutor(MOVES_AT_ONCE) as pool:
+            list(pool.map(partial(move_file, filesystem), sources, targets))
+        _check_files(filesystem, target, set(places.values()))
+        filesystem.open_output_stream(f"{target}/{DONE}").close()
+        _remove_attempts(filesystem, f"{root}/{STAGING}", batch_id, staged)
+
+
+@dataclass(frozen=True)
+class FolderSink:
+    """Files in folders ``batch_id=N``, each of which Spark overwrites as a whole.
+
+    This serves places that Spark reaches and Python does not: a scheme that only Hadoop knows, or credentials that only
+    Spark's settings hold. A batch that is written again after a crash doubles nothing. While it is being written, its
+    folder is incomplete, and two drivers at once can leave rows missing or doubled in it.
+    """
+
+    kind: str
+    path: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...] = ()
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Overwrite the batch's folder."""
+        writer = _writer(rows, self.kind, self.options, self.partition_by)
+        writer.mode("overwrite").save(f"{self.path}/batch_id={batch_id}")
+
+
+@dataclass(frozen=True)
+class AppendSink:
+    """Appends every batch; a batch that is written again is appended again, except to Delta.
+
+    Delta is told the query's `identity` and the batch as a transaction (``txnAppId``, ``txnVersion``). It skips a
+    transaction that it has.
+    """
+
+    kind: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...] = ()
+    identity: str | None = None
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Append the batch."""
+        options = {**_transaction(self.identity, batch_id), **self.options}
+        _writer(rows, self.kind, options, self.partition_by).mode("append").save()
+
+
+@dataclass(frozen=True)
+class TableSink:
+    """Appends every batch to a table, and creates it if it does not exist.
+
+    Delta tables skip a batch that they have, as in `AppendSink`. Any other table gets it again: at least once.
+    """
+
+    table: str
+    kind: str
+    options: Mapping[str, str]
+    partition_by: tuple[str, ...] = ()
+    identity: str | None = None
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Append the batch."""
+        options = {**_transaction(self.identity, batch_id), **self.options}
+        _writer(rows, self.kind, options, self.partition_by).mode("append").saveAsTable(self.table)
+
+
+@dataclass(frozen=True)
+class ConsoleSink:
+    """Prints the first rows of every batch."""
+
+    rows_shown: int
+    truncate: bool
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Print the batch."""
+        print(f"-------------------------------------------\nBatch: {batch_id}")
+        rows.show(self.rows_shown, self.truncate)
+
+
+@dataclass(frozen=True)
+class NoopSink:
+    """Computes the rows and drops them."""
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Compute the batch."""
+        rows.write.format("noop").mode("overwrite").save()
+
+
+@dataclass(frozen=True)
+class MemorySink:
+    """Keeps the rows of all batches on the driver, as a temporary view; for trying out.
+
+    The view belongs to the user's session. A copy in another process has none, and takes the session of the rows.
+    """
+
+    view: str
+    session: SparkSession | None = field(default=None, compare=False)
+    batches: dict[int, pa.Table] = field(default_factory=dict, compare=False)
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        """Put the batch into the view."""
+        self.batches[batch_id] = rows.toArrow()
+        everything = pa.concat_tables([self.batches[batch] for batch in sorted(self.batches)])
+        spark = self.session or rows.sparkSession
+        spark.createDataFrame(everything, schema=rows.schema).createOrReplaceTempView(self.view)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MemorySink, (self.view, None, self.batches)
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """Return a path with its scheme, completed as Spark would complete it.
+
+    A path without a scheme belongs to the default filesystem. Settings of the session name it, or a file of Hadoop's
+    that Python does not see. In that case Spark is asked for something that is not there, as its error spells the path.
+    """
+    scheme, colon, rest = path.rstrip("/").partition(":")
+    if colon and "/" not in scheme:
+        return f"file:/{rest.lstrip('/')}" if scheme == "file" else path.rstrip("/")
+    default = next((found for name in DEFAULT_FILESYSTEM if (found := spark.conf.get(name, ""))), "")
+    if default and path.startswith("/"):
+        return qualified(spark, f"{default.rstrip('/')}{path}")
+    nothing = f"/{STAGING}-{uuid4().hex}"
+    try:
+        spark.read.schema("value string").option("ignoreMissingFiles", "false").text(path.rstrip("/") + nothing)
+    except AnalysisException as error:
+        spelled = (error.getMessageParameters() or {}).get("path", "")
+        if error.getCondition() != "PATH_NOT_FOUND" or not spelled.endswith(nothing):
+            raise
+        return spelled.removesuffix(nothing)
+    return f"file:{Path(path).absolute()}"
+
+
+def data_files(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
+    """Return the files below a folder that a reader takes for data, relative to it, in order; none if it is not there.
+
+    Names that begin with a dot or an underscore are hidden, but a partition column may begin with an underscore.
+    """
+    found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True, recursive=True))
+    names = (info.path[len(folder) :].lstrip("/") for info in found if info.type == pyarrow.fs.FileType.File)
+    hidden = re.compile(r"(^|/)(\.|_[^=/]*(/|$))")
+    return sorted(name for name in names if not hidden.search(name))
+
+
+def file_place(name: str, kind: str) -> str:
+    """Return the lasting name of a file that Spark wrote: that of its task, and of its piece if the task wrote several.
+
+    >>> file_place("country=fr/part-00002-0a3bca0e-c2.c000.snappy.parquet", "parquet")
+    'country=fr/part-00002.parquet'
+    >>> file_place("part-00000-0a3bca0e-c001.csv.gz", "csv")
+    'part-00000-001.csv.gz'
+    """
+    folder, slash, file = name.rpartition("/")
+    parts = SPARK_FILE.fullmatch(file)
+    if parts is None:
+        raise SessionError(
+            "Spark named a file in a way that unskew does not know", got=name, hint="use Spark's own commit protocol"
+        )
+    piece = f"-{parts['piece']}" if int(parts["piece"]) else ""
+    ending = f".{kind}" if kind in CODEC_INSIDE else parts["ending"]
+    return f"{folder}{slash}part-{parts['task']}{piece}{ending}"
+
+
+def move_file(filesystem: pyarrow.fs.FileSystem, source: str, target: str) -> None:
+    """Move a file over one that may be there; on a local disk only once its contents are safe from a power cut."""
+    if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
+        with Path(source).open("rb") as file:
+            os.fsync(file.fileno())
+    try:
+        filesystem.move(source, target)
+    except OSError:
+        # HDFS does not rename over a file; the one that is there has the same rows
+        if filesystem.get_file_info(target).type != pyarrow.fs.FileType.File:
+            raise
+
+
+def _check_files(filesystem: pyarrow.fs.FileSystem, folder: str, expected: set[str]) -> None:
+    strangers = sorted(set(data_files(filesystem, folder)) - expected)
+    if strangers:
+        raise CheckpointError(
+            f"the folder of this batch holds {len(strangers)} file(s) that the batch does not write",
+            where=folder,
+            got=strangers[0],
+            hint="give each query and each new checkpoint an output path of its own, and keep the sink's options",
+        )
+
+
+def _remove_attempts(filesystem: pyarrow.fs.FileSystem, folder: str, batch_id: int, own: str) -> None:
+    """Remove the own staging folder, and those of earlier batches: whoever still writes one was replaced."""
+    earlier = []
+    for info in filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True)):
+        number = info.base_name.partition("-")[0]
+        if number.isdecimal() and int(number) < batch_id:
+            earlier.append(info.path)
+    for attempt in (own, *earlier):
+        with suppress(OSError):  # its owner, or another driver, removes it at the same time
+            filesystem.delete_dir(attempt)
+
+
+def _file_sink(spark: SparkSession, kind: str, options: Mapping[str, str], partition_by: tuple[str, ...]) -> Sink:
+    path = qualified(spark, _path(options, kind))
+    rest = {name: value for name, value in options.items() if name.lower() != "path"}
+    try:
+        filesystem, place = located(path)
+        there = filesystem.get_file_info(place)
+    except (CheckpointError, OSError):
+        return FolderSink(kind, path, rest, partition_by)
+    if there.type == pyarrow.fs.FileType.File:
+        raise ArgumentError("the path of a sink is a file", where="path", got=path, hint="name a folder")
+    return FileSink(kind, path, rest, partition_by)
+
+
+def _writer(rows: DataFrame, kind: str, options: Mapping[str, str], partition_by: tuple[str, ...]) -> DataFrameWriter:
+    writer = rows.write.format(kind).options(**options)
+    return writer.partitionBy(*partition_by) if partition_by else writer
+
+
+def _transaction(identity: str | None, batch_id: int) -> dict[str, str]:
+    return {} if identity is None else {"txnAppId": identity, "txnVersion": str(batch_id)}
+
+
+def _option(options: Mapping[str, str], name: str) -> str | None:
+    """Return an option; Spark does not tell capital letters in their names apart."""
+    return next((value for key, value in options.items() if key.lower() == name.lower()), None)
+
+
+def _path(options: Mapping[str, str], kind: str) -> str:
+    path = _option(options, "path")
+    if not path:
+        raise ArgumentError(f"a {kind} sink needs a path", hint='set option("path", ...) or call start(path)')
+    return path
+
+
+def _rows_shown(options: Mapping[str, str]) -> int:
+    given = _option(options, "numRows") or "20"
+    if not given.isdecimal():
+        raise ArgumentError("the number of rows to print is not a number", where="numRows", got=given)
+    return int(given)
+
+
+def _provider(spark: SparkSession, table: str) -> str | None:
+    """Return the format of a table that exists."""
+    details = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    found = [row["data_type"] for row in details if row["col_name"] == "Provider"]  # a column may be called so, too
+    return str(found[-1]) if found else None
+
+
+def _check_installed(spark: SparkSession, kind: str) -> None:
+    if kind.lower() in ALWAYS_THERE:
+        return
+    try:
+        spark.read.format(kind).load()
+    except Exception as error:  # without options most formats refuse to read; those that are not there say so first
+        if NOT_INSTALLED.search(str(error)):
+            raise ArgumentError(
+                f"Spark has no format {kind!r}",
+                where="format",
+                hint="check the spelling, or add its package to spark.jars.packages before the session starts",
+            ) from None
+
+
+def _check_partition_columns(spark: SparkSession, partition_by: tuple[str, ...], schema: StructType) -> None:
+    exact = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
+    columns, wanted = (
+        names if exact else [name.lower() for name in names] for names in (schema.names, list(partition_by))
+    )
+    for name, shown in zip(wanted, partition_by, strict=True):
+        if name not in columns or name == "batch_id":
+            raise ColumnError(
+                "rows cannot be partitioned by this column",
+                where="partitionBy",
+                got=shown,
+                hint=f"choose from {', '.join(name for name in schema.names if name.lower() != 'batch_id')}",
+            )
+    if wanted and set(wanted) >= set(columns):
+        raise ColumnError(
+            "no column is left beside those in partitionBy", where="partitionBy", got=partition_by, hint="leave one out"
+        )

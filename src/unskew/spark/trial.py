@@ -1,12 +1,9 @@
-"""Two small queries that break first where something is wrong: Python workers, and RocksDB's native library."""
+"""A small job that breaks first where something is wrong with Python workers."""
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark import SparkContext
@@ -32,25 +29,3 @@ def ask_a_worker(spark: SparkSession) -> str:
 def _interpreter(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"python": [sys.executable], "version": [sys.version.split()[0]]})
-
-
-def count_with_state(spark: SparkSession) -> dict[str, int]:
-    """Count three rows per key in a streaming query with state, and return the counts."""
-    with tempfile.TemporaryDirectory(prefix="unskew-trial-") as folder:
-        source = Path(folder) / "source"
-        source.mkdir()
-        (source / "rows.json").write_text("\n".join(json.dumps({"key": key}) for key in "aba"))
-        counts: dict[str, int] = {}
-        query = (
-            spark.readStream.schema("key string")
-            .json(str(source))
-            .groupBy("key")
-            .count()
-            .writeStream.outputMode("complete")
-            .option("checkpointLocation", str(Path(folder) / "checkpoint"))
-            .foreachBatch(lambda batch, _: counts.update({row["key"]: row["count"] for row in batch.collect()}))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-    return dict(sorted(counts.items()))

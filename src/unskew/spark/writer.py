@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import tempfile
+import uuid
 from collections.abc import Callable
-from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import DataFrame
 
-from unskew.errors import ArgumentError, CheckpointError
-from unskew.routing.table import RoutingTable
-from unskew.spark.channel import OUTPUT_SCHEMA, ChannelProcessor, ChannelSettings
-from unskew.spark.check import REQUIRED, check_session
-from unskew.spark.checkpoint_files import CheckpointFiles
-from unskew.spark.control_log import ControlLog
-from unskew.spark.decision import Decision
-from unskew.spark.labels import channel_labels
-from unskew.spark.per_key import PerKeyFunction, write_initial_state
-from unskew.spark.progress import observed
+from unskew.errors import ArgumentError
+from unskew.operators.durations import microseconds
+from unskew.runtime.engine import Engine
+from unskew.runtime.log import RecordLog
+from unskew.runtime.record import Identity
+from unskew.runtime.settings import Settings
+from unskew.spark.callback import Callback
+from unskew.spark.check import check_session
+from unskew.spark.checkpoint import check_checkpoint
+from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
-from unskew.spark.router import ROUTED_SCHEMA, PackedRows, Router
-from unskew.spark.runtime import Runtime
-from unskew.spark.scaling import Scaling
-from unskew.spark.sinks import Sink, make_sink
-from unskew.spark.times import milliseconds
-from unskew.spark.worker import Worker
+from unskew.spark.sinks import Sink, make_sink, make_table_sink, qualified
+from unskew.spark.tick import with_tick
+from unskew.state.files import Files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from unskew.spark.stage import Stage
 
-
-# Spark would ask for the size of an Arrow batch at every row; with nested columns that takes longer the more rows there
-# are. The number of rows in a batch stays limited, by spark.sql.execution.arrow.maxRecordsPerBatch.
-BYTES_PER_BATCH, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
-
-TIME_MODES = {"none": "None", "processing": "ProcessingTime", "event": "EventTime"}
+OWN_FOLDER = "unskew"
 
 
 class BalancedWriter:
@@ -55,20 +47,21 @@ class BalancedWriter:
         self._format: str | None = None
         self._function: Sink | None = None
         self._name: str | None = None
+        self._partition_by: tuple[str, ...] = ()
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803
-        """Say the output mode; it chooses that of windows, and must be that of any other operator.
+        """Say the output mode. It chooses the mode of windows; other operators have one mode.
 
-        If nothing is said the operator's rules, of windows ``"append"``.
+        Defaults to the operator's own mode; for windows that is ``"append"``.
         """
         mode, stage = outputMode.lower(), self._stage
         if stage.in_mode is not None:
             self._stage = stage.in_mode(mode)
         elif mode != stage.output_mode:
             raise ArgumentError(
-                f"the operator gives its rows in {self._stage.output_mode} mode",
+                f"the operator gives its rows in {stage.output_mode} mode",
                 got=outputMode,
-                hint=f'outputMode("{self._stage.output_mode}"), or none',
+                hint=f'outputMode("{stage.output_mode}"), or none',
             )
         return self
 
@@ -83,6 +76,11 @@ class BalancedWriter:
             self.option(key, value)
         return self
 
+    def partitionBy(self, *cols: str | list[str]) -> Self:  # noqa: N802
+        """Write a folder for each value of these columns."""
+        self._partition_by = tuple(name for each in cols for name in ([each] if isinstance(each, str) else each))
+        return self
+
     def trigger(self, **trigger: Any) -> Self:
         """Set the trigger: ``processingTime="5 seconds"``, ``once=True`` or ``availableNow=True``."""
         if "continuous" in trigger or "realTime" in trigger:
@@ -93,155 +91,129 @@ class BalancedWriter:
         return self
 
     def format(self, source: str) -> Self:
-        """Write in a format by name; see `unskew.spark.sinks.make_sink`."""
+        """Write in a format; see `unskew.spark.sinks.make_sink`."""
         self._format = source
         return self
 
     def foreachBatch(self, func: Callable[[DataFrame, int], None]) -> Self:  # noqa: N802
-        """Call ``func(rows, batch_id)`` for every batch. It may read the rows once, several times or not at all."""
+        """Call ``func(rows, batch_id)`` for every batch. It may read the rows once, several times or not at all.
+
+        After a failure it may be called again with the same rows and the same ``batch_id``.
+        """
+        if not callable(func):
+            raise ArgumentError("this is not a function", got=func)
         self._function = func
         return self
+
+    def foreach(self, f: Any) -> Self:
+        """Call ``f(row)`` for every row, or ``f.open``, ``f.process`` and ``f.close`` as Spark does."""
+        return self.foreachBatch(_Foreach(f))
 
     def queryName(self, queryName: str) -> Self:  # noqa: N802, N803
         """Name the query."""
         self._name = queryName
         return self
 
-    def start(self, path: str | None = None) -> BalancedQuery:
-        """Start the query, or continue it from its checkpoint."""
-        if path is not None:
-            self.option("path", path)
-        if self._stage.in_mode is not None:
-            self.outputMode("append")
+    def toTable(self, tableName: str, **options: Any) -> BalancedQuery:  # noqa: N802, N803
+        """Start the query and append its rows to a table of the catalog; see `unskew.spark.sinks.make_table_sink`."""
+        self.options(**options)
         spark = self._stage.events.sparkSession
-        log = ControlLog(spark, self._checkpoint())
-        if not self._stage.limited:
-            self._stage = self._stage.with_max_channels(log.known("max_channels") or self._stage.max_channels)
-        stage = self._stage
-        name = log.identify(stage.identity())
-        sink = self._function or make_sink(spark, self._format or "parquet", self._sink_options(), name, self._name)
-        first = self._first_decision(log)
-        runtime = Runtime(
-            spark,
-            name,
-            log,
-            stage.controller,
-            sink,
-            stage.output_schema,
-            stage.operator,
-            first,
-            self._scaling(),
-            stage.memory_bytes,
-        )
-        labels = channel_labels(stage.max_channels)
-        settings = ChannelSettings(
-            name,
-            stage.operator,
-            labels,
-            stage.slots,
-            stage.tracked_keys,
-            stage.cache_bytes,
-            workers=stage.controller.scheme is not None,
-        )
-        channels = (
-            self._routed(name, PackedRows(labels))
-            .groupBy("label")
-            .transformWithStateInPandas(
-                ChannelProcessor(settings), OUTPUT_SCHEMA, "Update", TIME_MODES[stage.operator.time_mode]
+        return self._start(
+            lambda name, schema: make_table_sink(
+                spark, tableName, self._format, self._sink_options(), self._partition_by, name, schema
             )
         )
-        writer = observed(channels).writeStream.outputMode("update").option("checkpointLocation", log.checkpoint)
+
+    def start(self, path: str | None = None, **options: Any) -> BalancedQuery:
+        """Start the query, or continue it from its checkpoint."""
+        self.options(**options)
+        if path is not None:
+            self.option("path", path)
+        if self._function is not None:
+            function = self._function
+            return self._start(lambda name, schema: function)
+        spark, kind = self._stage.events.sparkSession, self._format or "parquet"
+        return self._start(
+            lambda name, schema: make_sink(
+                spark, kind, self._sink_options(), self._partition_by, name, self._name, schema
+            )
+        )
+
+    def _start(self, sink_of: Callable[[str, Any], Sink]) -> BalancedQuery:
+        if self._stage.in_mode is not None:
+            self.outputMode("append")
+        stage = self._stage
+        spark, operator = stage.events.sparkSession, stage.operator
+        check_session(spark)
+        settings = self._settings()
+        checkpoint = Files(qualified(spark, self._checkpoint()))
+        log = RecordLog(checkpoint.child(OWN_FOLDER))
+        identity = Identity(tuple(operator.key), repr(operator), settings.channels.slots, uuid.uuid4().hex)
+        name = check_checkpoint(checkpoint, log, identity)
+        sink = sink_of(name, stage.output_schema)
+        log.files.probe()
+        events, ticking = stage.events, operator.deadline is not None and operator.time_mode != "none"
+        if ticking:
+            mode: Any = operator.time_mode
+            events = with_tick(events, log.files.root, checkpoint.root, mode)
+        initial = None
+        if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
+            initial = partial(initial_parcels, stage.initial_state, operator)
+        engine = Engine(operator, settings, log, name, stage.shuffled)
+        callback = Callback(engine, checkpoint, stage.key, stage.cores, sink, stage.output_schema, ticking, initial)
+        writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
         if self._trigger:
             writer = writer.trigger(**self._trigger)
         if self._name:
             writer = writer.queryName(self._name)
-        with self._settings_of_the_query(len(labels)):
-            check_session(spark)
-            runtime.announce(first)
-            try:
-                started = writer.foreachBatch(runtime.on_batch).start()
-                return BalancedQuery(started, runtime, stage.max_channels)
-            finally:
-                runtime.withdraw(first.batch_id)
+        return BalancedQuery(writer.start(), log, settings, spark)
 
-    def _routed(self, name: str, packed: PackedRows) -> DataFrame:
-        """Return the rows on their way to the channels: at once, or by way of the workers of a splitting scheme."""
-        stage, scheme = self._stage, self._stage.controller.scheme
-        router = Router(name, stage.operator, packed, stage.shuffled, scheme)
-        routed = stage.events.mapInArrow(router, ROUTED_SCHEMA)
-        if scheme is None:
-            return routed
-        workers = routed.repartition(len(packed.labels), "label")
-        return workers.mapInArrow(Worker(name, stage.operator, packed), ROUTED_SCHEMA)
-
-    def _scaling(self) -> Scaling | None:
-        if not self._stage.elastic:
-            return None
+    def _settings(self) -> Settings:
+        """Return the stage's settings, with the time that an elastic number of channels keeps to."""
+        settings = self._stage.settings
+        if not settings.channels.auto:
+            return settings
         interval = self._trigger.get("processingTime")
-        return Scaling(milliseconds(interval) / 1000 if interval else 0.0, self._stage.max_channels)
+        if not interval:
+            raise ArgumentError(
+                'channels="auto" needs an interval to keep to', hint='trigger(processingTime="10 seconds")'
+            )
+        return replace(settings, channels=replace(settings.channels, trigger_seconds=microseconds(interval) / 1e6))
 
     def _checkpoint(self) -> str:
-        spark = self._stage.events.sparkSession
-        given = self._options.get("checkpointLocation") or spark.conf.get(
-            "spark.sql.streaming.checkpointLocation", None
-        )
-        return CheckpointFiles(spark, given or tempfile.mkdtemp(prefix="unskew-")).root
+        conf = self._stage.events.sparkSession.conf
+        given = self._options.get("checkpointLocation") or conf.get("spark.sql.streaming.checkpointLocation", None)
+        return given or tempfile.mkdtemp(prefix="unskew-")
 
     def _sink_options(self) -> dict[str, str]:
         return {key: value for key, value in self._options.items() if key != "checkpointLocation"}
 
-    def _first_decision(self, log: ControlLog) -> Decision:
-        """Return the decision for the first batch to run: a new one, or the last one again if it was not committed."""
-        planned, committed = log.last_batches()
-        if planned < 0:  # an earlier start may have written one, and ran no batch
-            table = RoutingTable.initial(self._stage.channels, self._stage.slots)
-            first = Decision(
-                0,
-                table,
-                install=self._initial_state(log, table),
-                previous_watermark_ms=0 if self._stage.operator.time_mode == "event" else None,
-                memory_bytes=self._stage.memory_bytes,
-            )
-            log.write_decision(first)
-            return first
-        needed = planned if planned > committed else planned + 1
-        decision = log.read_decision(needed)
-        if decision is None:
-            raise CheckpointError(
-                f"the control log has no decision for batch {needed}",
-                where=log.root,
-                hint="this checkpoint was not written by a balanced query, or entries were removed; restore it or "
-                "start with a new checkpointLocation",
-            )
-        return decision
 
-    def _initial_state(self, log: ControlLog, table: RoutingTable) -> dict[int, tuple[str, ...]]:
-        initial, operator = self._stage.initial_state, self._stage.operator
-        if initial is None or not isinstance(operator, PerKeyFunction):
-            return {}
-        return write_initial_state(initial, operator, table, lambda channel, data: log.write_moved(0, channel, data))
+@dataclass(frozen=True)
+class _Foreach:
+    """Calls a user's function, or object, row by row."""
 
-    @contextmanager
-    def _settings_of_the_query(self, partitions: int) -> Iterator[None]:
-        """Set what the query needs while it starts: it keeps a copy of the session's settings."""
-        conf = self._stage.events.sparkSession.conf
-        wanted = {
-            "spark.sql.shuffle.partitions": str(partitions),
-            "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-            **REQUIRED,
-        }
-        session: Any = self._stage.events.sparkSession._jsparkSession
-        chosen = session.sessionState().conf().settings()
-        if not chosen.containsKey(BYTES_PER_BATCH):
-            wanted[BYTES_PER_BATCH] = NO_LIMIT
-        before = {name: conf.get(name) if chosen.containsKey(name) else None for name in wanted}
-        for name, value in wanted.items():
-            conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name, old in before.items():
-                if old is None:
-                    conf.unset(name)
-                else:
-                    conf.set(name, old)
+    each: Any
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        if callable(self.each):
+            rows.foreach(self.each)
+        else:
+            rows.foreachPartition(partial(_in_turn, self.each, batch_id))
+
+
+def _in_turn(each: Any, batch_id: int, rows: Any) -> None:
+    from pyspark import TaskContext  # noqa: PLC0415
+
+    context, error = TaskContext.get(), None
+    number = 0 if context is None else context.partitionId()
+    wanted = each.open(number, batch_id) if hasattr(each, "open") else True
+    try:
+        for row in rows if wanted else ():
+            each.process(row)
+    except Exception as failure:
+        error = failure
+        raise
+    finally:
+        if hasattr(each, "close"):
+            each.close(error)

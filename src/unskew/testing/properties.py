@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.hashing import hash_keys
-from unskew.operators import Groups, KeyedState, MemoryStore, Mergeable, Operator, group_rows
+from unskew.operators import Mergeable, Operator
 from unskew.operators.base import EVENT_TIME_METADATA
+from unskew.state import Groups, KeyedState, MemoryStore, group_rows
 from unskew.testing.compare import Same, difference
 from unskew.testing.run import RunResult, run
 from unskew.testing.steps import ABORT, ADVANCE, RESTART, Event, disturbed

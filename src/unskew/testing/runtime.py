@@ -1,11 +1,8 @@
-"""A small runtime: channels, stores, local copies and a routing table in one process."""
+"""A query without Spark: the real engine on a disk in memory, with drivers that die when they are told to."""
 
 from __future__ import annotations
 
-import copy
-import uuid
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,23 +10,49 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, StateError
 from unskew.hashing import hash_keys
-from unskew.operators import Clock, KeyedState, Learner, LocalCache, MemoryStore, Operator, group_rows
+from unskew.operators import Operator
 from unskew.routing.table import RoutingTable
+from unskew.runtime.engine import Engine
+from unskew.runtime.jobs import Facts
+from unskew.runtime.log import RecordLog
+from unskew.runtime.orders import Order
+from unskew.runtime.record import Output
+from unskew.runtime.settings import Channels, Keeping, Planning, Settings
+from unskew.runtime.site import Site
+from unskew.runtime.wire import unpack
+from unskew.testing.jobs import LocalJobs
+from unskew.testing.place import MemoryFiles, MemoryPlace
 from unskew.testing.steps import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, Event
+from unskew.testing.told import Told
 
-_EXECUTORS = 2
-_MOST_PACKS = 4
+_MOST_PARTITIONS = 4
+INSTANTS = (
+    "before prepare",
+    "after prepare",
+    "after route",
+    "before channels",
+    "after channels",
+    "after whole",
+    "after write state",
+    "before create prepared",
+    "after create prepared",
+    "before sink",
+    "after sink",
+    "before create commit",
+    "after create commit",
+    "before write figures",
+    "at the end",
+)
+"""Where a driver may die in a batch."""
+
 _CACHE_BYTES = 1 << 28
 _BATCH_MS = 1000
 
-Hashes = NDArray[np.int64]
 
-
-class _AbortedError(Exception):
+class AbortedError(Exception):
     """Where an attempt ends early."""
 
 
@@ -38,9 +61,8 @@ class Runtime:
     """Runs batches of an operator, moving keys and failing as it is told to.
 
     With `delay_ms` the watermark lies that much behind the greatest event time of all batches before; without, time is
-    what `ADVANCE` says, the same for clock and watermark. With `parts` the rows of a batch come in as many parts, an
-    `update` each; time passes after the last one. If `isolated`, no local copies are kept, and what an operator
-    remembers in itself is lost.
+    what `ADVANCE` says, the same for clock and watermark. With `parts` the rows of a batch come in as many parts, a
+    batch each as far as the operator can tell; time passes with the last one. If `isolated`, no local copies are kept.
     """
 
     operator: Operator
@@ -58,14 +80,14 @@ class Runtime:
     previous_watermark_ms: int = 0
     late_rows: int = 0
     failing: bool = False
-    learned: bytes = b""
-    stores: list[MemoryStore] = field(init=False)
-    table: RoutingTable = field(init=False)
+    place: MemoryPlace = field(default_factory=MemoryPlace)
     target: RoutingTable = field(init=False)
 
     def __post_init__(self) -> None:
-        self.stores = [MemoryStore() for _ in range(self.channels)]
-        self.table = self.target = RoutingTable.initial(self.channels, self.slots)
+        self.target = RoutingTable.initial(self.channels, self.slots)
+        self._log = RecordLog(MemoryFiles("memory", self.place))
+        self._engine = self._start()
+        self._shown: dict[int, pa.Table] = {}
 
     def happen(self, event: Event) -> None:
         """Take note of what happens before the next batch."""
@@ -74,6 +96,7 @@ class Runtime:
                 self.failing = True
             case RESTART():
                 self.folder = self.folder / "again"
+                self._engine = self._start()
             case ADVANCE(milliseconds):
                 self.clock_ms += milliseconds
                 self.watermark_ms += milliseconds
@@ -88,74 +111,94 @@ class Runtime:
 
     def batch(self, rows: pa.Table) -> list[pa.Table]:
         """Run a batch, again if it fails; returns the output of each part, of learners what they have learned."""
-        cuts = np.sort(self.random.integers(rows.num_rows + 1, size=self.parts - 1)).tolist() if self.parts > 1 else []
+        parts = 1 if self.operator.learns else self.parts
+        cuts = np.sort(self.random.integers(rows.num_rows + 1, size=parts - 1)).tolist() if parts > 1 else []
         bounds, self.late_rows, outputs = [0, *cuts, rows.num_rows], 0, []
         for number, (start, stop) in enumerate(pairwise(bounds), start=1):
-            outputs.append(self._part(rows.slice(start, stop - start), last=number == self.parts))
-        self.batch_id += 1
+            outputs.append(self._part(rows.slice(start, stop - start), last=number == parts))
         self.clock_ms += _BATCH_MS
         self.previous_watermark_ms = self.watermark_ms
         self.watermark_ms = self._watermark_after(rows)
-        return self._result(outputs)
+        return outputs
 
     def held(self) -> pa.Table:
         """Return the state of all channels."""
-        with ExitStack() as stack:
-            states = [stack.enter_context(self._open(channel, self.stores)) for channel in range(self.channels)]
-            return pa.concat_tables(
-                [rows for state in states for rows in (state.row_schema.empty_table(), *state.scan())]
-            )
+        _, committed = self._log.last()
+        record = self._log.read(committed)
+        site = Site(self._log.files, "reader", self.operator, self.slots, cache_bytes=0)
+        found = []
+        for channel, kept in sorted({} if record is None else record.channels.items()):
+            state, _ = site.open(Order(channel, kept.manifest))
+            with state:
+                found += [state.row_schema.empty_table(), *state.scan()]
+        if not found:
+            state, _ = site.open(Order(0))
+            found = [state.row_schema.empty_table()]
+        return pa.concat_tables(found)
 
-    def _result(self, outputs: list[pa.Table]) -> list[pa.Table]:
-        """Let the operator learn from a batch's output, if it does; a key's last row replaces those of parts before."""
-        if not isinstance(self.operator, Learner):
-            return outputs
-        rows = pa.concat_tables(reversed(outputs))
-        keys = rows.select(list(self.operator.key))
-        groups = group_rows(keys, hash_keys(keys, self.operator.key), self.operator.key)
-        self.learned = self.operator.learn(self.learned, rows.take(pa.array(groups.order[groups.starts[:-1]])))
-        self.operator = self.operator.taught(self.operator.lesson_of(self.learned))
-        return [self.operator.result(self.learned)]
+    def _start(self) -> Engine:
+        """Start a driver."""
+        machine = str(self.folder / str(self.random.integers(2)))
+        keeping = Keeping(cache_bytes=0 if self.isolated else _CACHE_BYTES)
+        settings = Settings(Channels(self.channels, slots=self.slots), self._planning(), keeping=keeping)
+        return Engine(self.operator, settings, self._log, "testing", cache_folder=machine)
+
+    def _planning(self) -> Planning:
+        """Plan as told: by the batch's own counts, ahead, or, where nothing has to move, not at all."""
+        told, (last, _) = Told(self.target), self._log.last()
+        record = self._log.read(last)
+        if record is not None and record.table.routes_like(self.target) and self.random.random() < 0.5:
+            return Planning(told)
+        return Planning(told, "ahead" if self.random.random() < 0.2 else "own", min_gain=-np.inf)
 
     def _part(self, rows: pa.Table, last: bool) -> pa.Table:
         """Run a part of a batch, again if it fails."""
-        instants = 2 * self.channels + 1
-        failure = int(self.random.integers(instants)) if self.failing else None
+        watermark = self.watermark_ms if last else self.previous_watermark_ms
+        empty = rows.num_rows == 0 and self.random.random() < 0.5
+        facts = Facts(self.batch_id, f"offsets of {self.batch_id}", self.clock_ms, watermark, empty)
+        self._engine.settings = replace(self._engine.settings, planning=self._planning())
+        instant = str(self.random.choice(INSTANTS)) if self.failing else None
         self.failing = False
-        try:
-            output, stores, late_rows = self._attempt(rows, failure, last)
-        except _AbortedError:
-            output, stores, late_rows = self._attempt(rows, None, last)
-        self.stores, self.table = stores, self.target
-        self.late_rows += late_rows
-        return output
+        if instant is not None:
+            try:
+                self._attempt(rows, facts, instant)
+            except AbortedError:
+                self._engine = self._start()
+        self._attempt(rows, facts, None)
+        self.batch_id += 1
+        figures = self._log.read_figures(facts.batch_id)
+        self.late_rows += figures["late_rows"] if figures else 0
+        return self._shown[facts.batch_id]
 
-    def _attempt(self, rows: pa.Table, failure: int | None, last: bool) -> tuple[pa.Table, list[MemoryStore], int]:
+    def _attempt(self, rows: pa.Table, facts: Facts, instant: str | None) -> None:
         self.attempts += 1
-        stores = [store.copy() for store in self.stores]
-        instants = iter(range(2 * self.channels + 1))
 
-        def maybe_fail() -> None:
-            if next(instants) == failure:
-                raise _AbortedError
+        def happen(what: str, name: str = "") -> None:
+            if f"{what} {name.split('/', maxsplit=1)[0]}".strip() == instant:
+                raise AbortedError
 
-        parts = self._routed(rows)
-        clock = Clock(self.batch_id, self.clock_ms, self.watermark_ms, self.previous_watermark_ms)
-        outputs, late_rows = [self.operator.output_schema.empty_table()], 0
-        with ExitStack() as stack:
-            states = [stack.enter_context(self._open(channel, stores)) for channel in range(self.channels)]
-            self._move(states)
-            maybe_fail()
-            for state, (part, hashes) in zip(states, parts, strict=True):
-                operator = copy.deepcopy(self.operator) if self.isolated else self.operator
-                outputs.append(operator.update(state, state.group(part, hashes), part, clock))
-                late_rows += operator.late_rows
-                if last:
-                    outputs.append(operator.expire(state, clock))
-                maybe_fail()
-                state.commit(uuid.uuid4().hex)
-                maybe_fail()
-        return pa.concat_tables(outputs), stores, late_rows
+        def sink(output: Output, batch_id: int) -> None:
+            happen("before sink")
+            shown = self._rows_of(output)
+            if batch_id in self._shown and not self._shown[batch_id].equals(shown):
+                raise StateError(f"the sink got other rows for batch {batch_id} the second time")
+            self._shown[batch_id] = shown
+            happen("after sink")
+
+        bounds = np.linspace(0, rows.num_rows, self.random.integers(1, _MOST_PARTITIONS) + 1).astype(int).tolist()
+        partitions = [rows.slice(start, stop - start) for start, stop in pairwise(bounds)]
+        self.place.happening = happen
+        try:
+            self._engine.run(facts, LocalJobs(partitions, happening=happen), sink)
+        finally:
+            self.place.happening = lambda operation, name: None
+        if instant is not None:  # the driver dies after all, before Spark knows that the batch is done
+            raise AbortedError
+
+    def _rows_of(self, output: Output) -> pa.Table:
+        blobs = [*output.inline, *(self._log.files.read_piece(piece) for piece in output.pieces)]
+        schema = self.operator.result_schema
+        return pa.concat_tables([schema.empty_table(), *(unpack(blob).cast(schema) for blob in blobs)])
 
     def _watermark_after(self, rows: pa.Table) -> int:
         if self.delay_ms is None:
@@ -165,40 +208,6 @@ class Runtime:
         if not greatest.is_valid:
             return self.watermark_ms
         return max(self.watermark_ms, int(greatest.value) // 1000 - self.delay_ms)
-
-    def _open(self, channel: int, stores: list[MemoryStore]) -> KeyedState:
-        executor = self.folder / str(self.random.integers(_EXECUTORS))
-        cache = None if self.isolated else LocalCache(executor, _CACHE_BYTES).place("testing", channel)
-        return KeyedState.open(
-            stores[channel],
-            self.operator.key_schema,
-            self.operator.value_schema,
-            slots=self.slots,
-            deadline=self.operator.deadline,
-            cache=cache,
-        )
-
-    def _move(self, states: list[KeyedState]) -> None:
-        moves = self.table.moves_to(self.target)
-        listed = np.union1d(self.table.explicit_hashes, self.target.explicit_hashes)
-        for slot, source, target in zip(moves.slots, moves.slot_sources, moves.slot_targets, strict=True):
-            states[target].install(states[source].extract(slots=[slot], keep=listed))
-        for key, source, target in zip(moves.keys, moves.key_sources, moves.key_targets, strict=True):
-            states[target].install(states[source].extract([key]))
-
-    def _routed(self, rows: pa.Table) -> list[tuple[pa.Table, Hashes]]:
-        """Return the rows of each channel with their hashes, as they arrive: in several packs, each combined."""
-        bounds = np.linspace(0, rows.num_rows, self.random.integers(1, _MOST_PACKS) + 1).astype(int).tolist()
-        packs = [(self.operator.combined_schema.empty_table(), np.empty(0, np.int64))]
-        for start, stop in pairwise(bounds):
-            part = self.operator.expand(rows.slice(start, stop - start))
-            groups = group_rows(part, hash_keys(part, self.operator.key), self.operator.key)
-            combined, groups = self.operator.combine(part, groups)
-            packs.append((combined, groups.hashes[groups.group_of_row]))
-        tables, hashes = zip(*packs, strict=True)
-        arrived, keyed = pa.concat_tables(tables), np.concatenate(hashes)
-        mine = [np.flatnonzero(self.target.lookup(keyed) == channel) for channel in range(self.channels)]
-        return [(arrived.take(pa.array(chosen)), keyed[chosen]) for chosen in mine]
 
     def _hash_of(self, key: Any) -> int:
         values = key if isinstance(key, tuple) else (key,)

@@ -79,16 +79,22 @@ def test_flink_is_missing_without_an_interpreter_that_has_it(monkeypatch):
 @pytest.mark.spark
 def test_transform_with_state_gives_the_last_sums(spark, folder, tmp_path):
     from unskew.bench.peers import spark_state
-    from unskew.bench.streams import read_files
+    from unskew.bench.streams import NATIVE_STATE, read_files
 
     given = {}
 
     def take(rows, batch_id):
         given.update({row.key: (row.n, row.total) for row in rows.collect()})
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_state, "discard", take)
-        spark_state.transform_with_state(read_files(spark, folder), str(tmp_path / "checkpoint")).awaitTermination()
+    for name, value in NATIVE_STATE.items():
+        spark.conf.set(name, value)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spark_state, "discard", take)
+            spark_state.transform_with_state(read_files(spark, folder), str(tmp_path / "checkpoint")).awaitTermination()
+    finally:
+        for name in NATIVE_STATE:
+            spark.conf.unset(name)
     assert given == {key: (n, pytest.approx(total)) for key, (n, total) in slow_totals(folder).items()}
 
 

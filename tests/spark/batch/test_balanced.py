@@ -12,8 +12,7 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.errors import ArgumentError, ColumnError
-from unskew.spark.batch.routing import PACKED_SCHEMA, BatchRouter, place
-from unskew.spark.labels import channel_labels
+from unskew.spark.batch.routing import placed
 
 pytestmark = pytest.mark.spark
 
@@ -117,8 +116,7 @@ def test_every_row_lies_in_the_partition_of_its_channel(spark, rows) -> None:
     loads = found.groupby("partition")["n"].sum().reindex(range(5), fill_value=0)
     assert balanced.plan.report.imbalance_after == pytest.approx(loads.max() / loads.mean() - 1)
     assert balanced.plan.report.imbalance_after < balanced.plan.report.imbalance_before
-    packed = rows.mapInArrow(BatchRouter(("user",), balanced.plan.table, channel_labels(5)), PACKED_SCHEMA)
-    assert place(packed, 5).rdd.getNumPartitions() == 5
+    assert placed([(rows, ("user",))], balanced.plan.table).rdd.getNumPartitions() == 5
 
 
 def test_statistics_count_every_row_and_a_sample_about_its_share(spark, rows) -> None:
@@ -147,6 +145,11 @@ def test_rows_that_are_not_there(spark) -> None:
             lambda rows: unskew.balance(rows, "user").applyInPandas(lambda a, b, c: a, "user string"),
             ArgumentError,
             r"takes \(frame\) or \(key, frame\), got '3 arguments'",
+        ),
+        (
+            lambda rows: unskew.balance(rows, "user").applyInPandas(lambda frame: frame, "int"),
+            ArgumentError,
+            r"an output schema names columns, got 'int' \(in schema\)",
         ),
         (lambda rows: unskew.balance(rows, "user").cogroup(rows), ArgumentError, "grouped with balanced rows"),
         (

@@ -14,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import unskew
-from unskew.operators import Aggregate, Clock, Groups, KeyedState, Operator
+from unskew.operators import Aggregate, Clock, Operator
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing import RoutingTable
 from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.query import BalancedQuery
+from unskew.state import Groups, KeyedState
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,6 @@ def main() -> None:
         events,
         "key",
         channels=wishes[0],
-        max_channels=max(4, *wishes),
         planner=planner,
         min_gain=gain,
         slots=64,

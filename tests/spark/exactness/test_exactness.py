@@ -54,6 +54,15 @@ def test_nothing_is_lost_and_nothing_twice(schedule: Schedule, tmp_path: Path) -
 
 
 @pytest.mark.spark
+def test_totals_of_split_keys_survive_a_worker_and_the_driver(tmp_path: Path) -> None:
+    schedule = Schedule(7, ((1, "worker"), (3, "driver")), arguments=("--split", "--planner", "mixed"))
+    write_data(tmp_path, schedule.seed, batches=6, zipf=1.6, drift=37)
+    story = run_to_the_end(tmp_path, schedule)
+    assert any(event.startswith("killed") for event in story), "nobody was killed, so nothing was tested"
+    check_totals(tmp_path)
+
+
+@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_nothing_is_lost_and_nothing_twice_in_many_ways(seed: int, tmp_path: Path) -> None:

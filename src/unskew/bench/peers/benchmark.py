@@ -22,7 +22,7 @@ from unskew.bench.peers.polars_frames import POLARS
 from unskew.bench.peers.skew_join import joins, write_table
 from unskew.bench.peers.spark_state import transform_with_state
 from unskew.bench.state import CHANNELS, balanced_function, balanced_sums, native_function, native_sums
-from unskew.bench.streams import Start, batch_seconds, write_files
+from unskew.bench.streams import NATIVE_STATE, Start, batch_seconds, write_files
 from unskew.errors import StateError
 from unskew.spark import session
 
@@ -55,7 +55,7 @@ class PeersBenchmark(Benchmark):
             write_files(folder, batches=batches, rows=rows, keys=keys)
             write_table(Path(home) / "table", keys)
             speeds = dict(self._in_one_process(folder, rows * batches, repeats=3))
-            spark = session(master="local[2,4]", config={"spark.sql.shuffle.partitions": str(CHANNELS)})
+            spark = session(master="local[2,4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)})
             try:
                 speeds |= _on_spark(spark, folder, rows, rounds=1 if quick else 2)
                 joined = interleave(joins(spark, folder, Path(home) / "table"), repeats=3)

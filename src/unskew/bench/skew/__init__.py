@@ -30,7 +30,8 @@ class SkewBenchmark(Benchmark):
 
     A channel waits for its tuples and holds no core while it does, so that two cores imitate ten busy machines; in two
     parts, two channels compute. Throughput is that of round robin, the same query with work as even as can be, divided
-    into each contender's: the time of all batches after the first few.
+    into each contender's: the time of all batches after the first few. Round robin and Spark's hash run in unskew too,
+    with a planner that moves nothing, so that all contenders pay the same for a batch.
 
     A whole run begins no part after an hour (or ``UNSKEW_BENCH_MINUTES``). It keeps every contender's batches beside
     the result of its commit, and the next one goes on from there; in a changed tree nothing is kept.

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unskew.load.statistics import add_up
-from unskew.operators import Clock, Groups, KeyedState, Mergeable
+from unskew.operators import Clock, Mergeable
+from unskew.state import Groups, KeyedState
 
 Where = Literal["owner", "worker"]
 Kind = Literal["wait", "cpu"]

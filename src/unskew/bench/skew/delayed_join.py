@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from unskew.bench.skew.delayed_count import spend
-from unskew.operators import Clock, Groups, KeyedState
+from unskew.operators import Clock
 from unskew.operators.self_join import SelfJoin
+from unskew.state import Groups, KeyedState
 
 
 class DelayedJoin(SelfJoin):

@@ -15,7 +15,7 @@ Then = Callable[[int], None]
 class Lane:
     """Runs a query batch by batch and measures each; while one lane runs, the others hold no core.
 
-    What follows a batch, Spark's commit and unskew's planning, falls into the time of the next one: the sum over all
+    What follows a batch, the commits of Spark and unskew, falls into the time of the next one: the sum over all
     batches lacks nothing but the last commit.
 
     Parameters

@@ -25,7 +25,7 @@ class Measured:
     channels
         Channels in use.
     moved_bytes, state_bytes
-        State that left its channel in each batch, and state held at the end of each.
+        State that moved in each batch, and state held at the end of each.
     table_keys
         Entries of the routing table.
     planning_seconds
@@ -48,7 +48,7 @@ class Measured:
         figures = [known[each.batchId] for each in progress]
         return cls(
             seconds=[seconds[each.batchId] for each in progress],
-            overload=[each.imbalance for each in figures],
+            overload=[each.imbalance - 1 for each in figures],
             channels=[each.channels for each in figures],
             moved_bytes=[each.moved_bytes for each in figures],
             state_bytes=[each.state_bytes for each in figures],

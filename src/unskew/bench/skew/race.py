@@ -172,8 +172,7 @@ def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contend
     if contender.salted:
         events = events.withColumn("salt", sql.pmod(sql.col("sequence"), sql.lit(SALTS)))
         key, sink = ["key", "salt"], _second_phase
-    sizes: dict[str, Any] = {} if setup.resize_to is None else {"max_channels": max(setup.channels, setup.resize_to)}
-    balanced = unskew.balance(events, key, channels=setup.channels, **sizes, **contender.options)
+    balanced = unskew.balance(events, key, channels=setup.channels, **contender.options)
     query: Any = None
 
     def sink_and_resize(rows: DataFrame, batch_id: int) -> None:

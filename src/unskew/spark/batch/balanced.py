@@ -9,18 +9,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from unskew.errors import ArgumentError
 from unskew.load.statistics import Statistics, combine
 from unskew.planners import Planner
 from unskew.planners.base import Plan
 from unskew.routing.table import RoutingTable
+from unskew.runtime.reach import within_reach
 from unskew.spark.batch.functions import GroupCalls, wants_key
-from unskew.spark.batch.routing import PACKED_SCHEMA, BatchRouter, place
+from unskew.spark.batch.routing import placed
 from unskew.spark.batch.statistics import key_statistics
-from unskew.spark.controller import within_reach
-from unskew.spark.labels import channel_labels
 from unskew.spark.per_key import ArrowSettings
 
 
@@ -105,8 +104,10 @@ class BalancedPair:
 def _calls(
     inputs: tuple[BalancedBatch, ...], table: RoutingTable, func: Callable[..., Any], schema: StructType | str
 ) -> DataFrame:
-    spark: Any = inputs[0].rows.sparkSession
-    output = spark._parse_ddl(schema) if isinstance(schema, str) else schema
+    spark = inputs[0].rows.sparkSession
+    output = DataType.fromDDL(schema) if isinstance(schema, str) else schema
+    if not isinstance(output, StructType):
+        raise ArgumentError("an output schema names columns", where="schema", got=schema, hint='"user string, n long"')
     timezone = spark.conf.get("spark.sql.session.timeZone")
     calls = GroupCalls(
         function=func,
@@ -116,10 +117,4 @@ def _calls(
         output=output,
         settings=ArrowSettings.of(spark),
     )
-    labels = channel_labels(table.channels)
-    packed = [
-        each.rows.mapInArrow(BatchRouter(each.key, table, labels, side), PACKED_SCHEMA)
-        for side, each in enumerate(inputs)
-    ]
-    together = packed[0] if len(packed) == 1 else packed[0].union(packed[1])
-    return place(together, table.channels).mapInArrow(calls, output)
+    return placed([(each.rows, each.key) for each in inputs], table).mapInArrow(calls, output)

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError
-from unskew.operators import Groups, group_rows
+from unskew.runtime.cutting import taken
+from unskew.runtime.wire import HASH_COLUMN
 from unskew.spark.batch.routing import gathered
 from unskew.spark.per_key import ArrowSettings
 from unskew.spark.per_key.frame_output import FrameOutput
 from unskew.spark.per_key.frames import Frames, key_tuples
-from unskew.spark.router import HASH_COLUMN
+from unskew.state import Groups, group_rows
 
 ROWS_CONVERTED_AT_ONCE = 1 << 17
 WHOLE_GROUPS = (1 << 31) - 1
@@ -41,7 +42,7 @@ def wants_key(function: Callable[..., Any], inputs: int) -> bool:
 
 @dataclass(frozen=True)
 class GroupCalls:
-    """A function for ``mapInArrow`` behind the shuffle: a channel's packs in, what the user's function returns out.
+    """A function for ``mapInArrow`` behind the shuffle: a channel's parcels in, what the user's function returns out.
 
     A channel's rows are held in memory; they are shown as pandas frames, and their output is given on, slab by slab.
 
@@ -128,7 +129,7 @@ def _side(
     table: pa.Table, order: NDArray[np.int64], starts: NDArray[np.int64], settings: ArrowSettings
 ) -> Callable[[int], pd.DataFrame]:
     """Return what gives the frame of a group; one without rows if the group has none on this side."""
-    chosen = table.take(pa.array(order[starts[0] : starts[-1]])).combine_chunks()
+    chosen = taken(table, order[starts[0] : starts[-1]]).combine_chunks()
     filled = np.flatnonzero(np.diff(starts))
     empty = pd.concat(settings.to_pandas(pa.RecordBatch.from_pylist([], table.schema)), axis=1)
     if not len(filled):

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
+from unskew.codec import dump, load
 from unskew.load.statistics import Statistics, add_up, combine
 from unskew.routing.lookup import slot_of
-from unskew.spark.packing import pack, unpack
-from unskew.spark.router import with_hashes
+from unskew.runtime.prepare import with_hashes
+from unskew.runtime.wire import ddl, record_batch
 
-COUNTED_SCHEMA = "keys binary, slots binary, distinct long"
-COUNTED_ARROW = pa.schema([("keys", pa.binary()), ("slots", pa.binary()), ("distinct", pa.int64())])
+COUNTED = pa.schema([("statistics", pa.binary())])
+HASHES_HELD = 1 << 20
 
-COUNTS_HELD = 1 << 20
+Hashes = NDArray[np.int64]
+Column = NDArray[np.float64]
 
 
 def key_statistics(
@@ -25,67 +28,48 @@ def key_statistics(
 ) -> Statistics:
     """Run one job that counts rows by key, or those of a sample.
 
-    Reads the key's columns only. Each partition reports its heaviest keys one by one, at most `tracked_keys`, and the
-    rest by slot: 16 bytes a key, 8 a slot.
+    Reads the key's columns only, and holds 16 bytes per distinct key of a partition. Each partition reports its
+    heaviest keys one by one, at most `tracked_keys`, and the rest by slot.
     """
     keys = rows.select(*key)
     if sample is not None:
         keys = keys.sample(fraction=sample, seed=0)
-    counted = keys.mapInArrow(_Count(tuple(key), slots, tracked_keys), COUNTED_SCHEMA).collect()
-    return combine([_statistics(bytes(row.keys), bytes(row.slots), row.distinct) for row in counted])
+    counted = keys.mapInArrow(_Count(tuple(key), slots, tracked_keys), ddl(COUNTED)).collect()
+    return combine([load(Statistics, bytes(row.statistics)) for row in counted])
 
 
 @dataclass(frozen=True)
 class _Count:
-    """A function for ``mapInArrow``: rows in, one row with the partition's counts out."""
+    """A function for ``mapInArrow``: rows in, the partition's statistics out. A row costs 1 and counts as state 1."""
 
     key: tuple[str, ...]
     slots: int
     tracked_keys: int | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        hashes, counts = np.empty(0, np.int64), np.empty(0, np.float64)
-        waiting: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
-        for batch in batches:
-            waiting.append(with_hashes(pa.Table.from_batches([batch]), self.key)[1])
-            if sum(map(len, waiting)) >= COUNTS_HELD:
-                hashes, counts = _added(hashes, counts, waiting)
-                waiting = []
-        hashes, counts = _added(hashes, counts, waiting)
-        listed = np.ones(len(hashes), bool)
+        hashes, rows = self._rows_by_key(batches)
+        listed = np.ones(len(hashes), np.bool_)
         if self.tracked_keys is not None and len(hashes) > self.tracked_keys:
             listed[:] = False
-            listed[np.argpartition(-counts, self.tracked_keys)[: self.tracked_keys]] = True
-        rest = add_up(counts[~listed], slot_of(hashes[~listed], self.slots), self.slots)
-        keys = pa.table({"hash": hashes[listed], "rows": counts[listed]})
-        columns = [[pack(keys)], [rest.tobytes()], [len(hashes)]]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, COUNTED_ARROW, strict=True)],
-            schema=COUNTED_ARROW,
-        )
+            listed[np.argpartition(-rows, self.tracked_keys)[: self.tracked_keys]] = True
+        rest = add_up(rows[~listed], slot_of(hashes[~listed], self.slots), self.slots)
+        single = rows[listed]
+        statistics = Statistics(hashes[listed], single, single, single, rest, rest, rest, distinct_keys=len(hashes))
+        yield record_batch(COUNTED, [dump(statistics)])
+
+    def _rows_by_key(self, batches: Iterator[pa.RecordBatch]) -> tuple[Hashes, Column]:
+        hashes, rows = np.empty(0, np.int64), np.empty(0)
+        waiting: list[Hashes] = []
+        for batch in batches:
+            waiting.append(with_hashes(pa.Table.from_batches([batch]), self.key)[1])
+            if sum(map(len, waiting)) >= HASHES_HELD:
+                hashes, rows = _added(hashes, rows, waiting)
+                waiting = []
+        return _added(hashes, rows, waiting)
 
 
-def _added(
-    hashes: np.ndarray[tuple[int], np.dtype[np.int64]],
-    counts: np.ndarray[tuple[int], np.dtype[np.float64]],
-    more: list[np.ndarray[tuple[int], np.dtype[np.int64]]],
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _added(hashes: Hashes, rows: Column, more: list[Hashes]) -> tuple[Hashes, Column]:
     everything = np.concatenate([hashes, *more])
     distinct, entry = np.unique(everything, return_inverse=True)
-    weights = np.concatenate([counts, np.ones(len(everything) - len(hashes))])
+    weights = np.concatenate([rows, np.ones(len(everything) - len(hashes))])
     return distinct, add_up(weights, entry, len(distinct))
-
-
-def _statistics(keys: bytes, slots: bytes, distinct: int) -> Statistics:
-    listed, rest = unpack(keys), np.frombuffer(slots)
-    counts = listed["rows"].to_numpy()
-    return Statistics(
-        listed["hash"].to_numpy(),
-        tuples=counts,
-        cost=counts,
-        state=counts,
-        slot_tuples=rest,
-        slot_cost=rest,
-        slot_state=rest,
-        distinct_keys=distinct,
-    )

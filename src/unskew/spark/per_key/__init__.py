@@ -2,7 +2,7 @@
 
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.base import PerKeyFunction
-from unskew.spark.per_key.initial_state import state_of, write_initial_state
+from unskew.spark.per_key.initial_state import initial_parcels, state_of
 from unskew.spark.per_key.lean_function import KEEP, Lean, LeanFunction
 from unskew.spark.per_key.pandas_function import PandasFunction
 from unskew.spark.per_key.rows import Rows
@@ -15,6 +15,6 @@ __all__ = [
     "PandasFunction",
     "PerKeyFunction",
     "Rows",
+    "initial_parcels",
     "state_of",
-    "write_initial_state",
 ]

@@ -14,12 +14,14 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError
-from unskew.operators import Clock, Groups, KeyedState, Operator
+from unskew.operators import Clock, Operator
 from unskew.operators.base import TimeMode
-from unskew.spark.cutting import sizes_in_order, taken
+from unskew.runtime.cutting import sizes_in_order, taken
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.calls import STATE, TIMEOUT, KeyCalls
+from unskew.spark.per_key.demand import Demand
 from unskew.spark.per_key.state_values import StateValues
+from unskew.state import Groups, KeyedState
 
 Inputs = Callable[[int], Any]
 """Gives the rows of a group as the function gets them; called once per group."""
@@ -132,6 +134,7 @@ class PerKeyFunction(Operator):
 
         Afterwards `seconds` tells what each group's call took, and `late_rows` how many rows were passed over.
         """
+        demand = Demand()
         order, starts = self._on_time(groups, rows, clock)
         calls = self._calls(state, groups, clock, timed_out=False)
         output = [
@@ -139,7 +142,8 @@ class PerKeyFunction(Operator):
             for slab, places, end in _slabs(starts, _bytes_before(rows, order))
         ]
         calls.write(state, groups, self.values, with_deadlines=self.deadline is not None)
-        self.seconds = self._without_warm_up(np.array(calls.seconds), np.diff(starts))
+        seconds = demand.of_calls(np.array(calls.seconds), np.array(calls.processor_seconds))
+        self.seconds = self._without_warm_up(seconds, np.diff(starts))
         return self._joined(output)
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:

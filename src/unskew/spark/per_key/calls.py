@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.operators import Clock, Groups, KeyedState
+from unskew.operators import Clock
 from unskew.spark.per_key.state_values import State, StateValues
+from unskew.state import Groups, KeyedState
 
 STATE, TIMEOUT = "state", "timeout_ms"
 
@@ -28,7 +29,8 @@ class KeyCalls:
     keys, states, deadlines
         One entry per group: the key as the function gets it, its state or None, when it times out or None.
 
-    The other fields are filled call by call: `seconds` each took, and with `put` and `remove` what is to be written.
+    The other fields are filled call by call: `seconds` and `processor_seconds` that each took, and with `put` and
+    `remove` what is to be written.
     """
 
     clock: Clock
@@ -37,9 +39,10 @@ class KeyCalls:
     states: list[State | None]
     deadlines: list[int | None]
     seconds: list[float] = field(init=False)
+    processor_seconds: list[float] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.seconds = [0.0] * len(self.keys)
+        self.seconds, self.processor_seconds = [0.0] * len(self.keys), [0.0] * len(self.keys)
         self._to_put, self._to_remove = bytearray(len(self.keys)), bytearray(len(self.keys))
 
     def put(self, group: int, state: State | None, deadline_ms: int | None) -> None:

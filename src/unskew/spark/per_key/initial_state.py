@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from unskew.errors import CheckpointError, ColumnError
-from unskew.operators.chunks import Columns
 from unskew.routing.table import RoutingTable
-from unskew.spark.packing import pack
+from unskew.runtime.jobs import Work
+from unskew.runtime.prepare import with_hashes
+from unskew.runtime.route import parcels
+from unskew.runtime.wire import PARCELS, ddl
+from unskew.runtime.wire import STATE as STATE_KIND
+from unskew.spark.jobs import Numbered, quoted
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.calls import STATE, TIMEOUT
-from unskew.spark.router import with_hashes
-
-ROWS_PER_FILE = 1 << 18
+from unskew.state.chunks import Columns
 
 NATIVE_OPERATOR = "applyInPandasWithState"
 
@@ -54,12 +58,8 @@ def state_of(spark: SparkSession, checkpoint: str, *, operator_id: int = 0) -> D
     return rows.select("key.*", F.col("value.groupState").alias(STATE), timeout.alias(TIMEOUT))
 
 
-def write_initial_state(
-    initial: DataFrame, operator: PerKeyFunction, table: RoutingTable, keep: Callable[[int, bytes], str]
-) -> dict[int, tuple[str, ...]]:
-    """Store state for the channels that own it under a routing table; return each channel's files.
-
-    All of it passes through the driver.
+def initial_parcels(initial: DataFrame, operator: PerKeyFunction, work: Work) -> DataFrame:
+    """Return state to begin with as parcels for the channels that own it.
 
     Parameters
     ----------
@@ -67,34 +67,42 @@ def write_initial_state(
         The key columns, the struct ``state``, and perhaps ``timeout_ms``; every key once.
     operator
         Whose state it is.
-    table
-        Which channel owns which key.
-    keep
-        Stores a channel's state for good and returns the file's name.
+    work
+        How the first batch is routed.
     """
-    files: dict[int, tuple[str, ...]] = {}
-    for rows in _state_rows(initial, operator):
-        owner = table.lookup(rows.column("hash").to_numpy())
-        for channel in np.unique(owner).tolist():
-            part = rows.filter(pa.array(owner == channel))
-            files[channel] = (*files.get(channel, ()), keep(channel, pack(part)))
-    return files
-
-
-def _state_rows(initial: DataFrame, operator: PerKeyFunction) -> Iterator[pa.RecordBatch]:
     wanted = [*operator.key, STATE]
     missing = [name for name in wanted if name not in initial.columns]
     if missing:
         raise ColumnError("the initial state lacks a column", got=missing[0], hint=f"it needs {', '.join(wanted)}")
-    timeouts = operator.deadline is not None
-    if timeouts and TIMEOUT not in initial.columns:
+    if operator.deadline is not None and TIMEOUT not in initial.columns:
         initial = initial.withColumn(TIMEOUT, F.lit(None).cast("long"))
-    names = operator.value_schema.names
-    columns = Columns.of(operator.key_schema, operator.value_schema)
-    everything = initial.select(*operator.key, *names).toArrow()
-    known = pc.is_valid(everything.column(STATE))
-    if timeouts:
-        known = pc.or_(known, pc.is_valid(everything.column(TIMEOUT)))
-    for batch in everything.filter(known).to_batches(max_chunksize=ROWS_PER_FILE):
-        rows, hashes = with_hashes(pa.Table.from_batches([batch]), operator.key)
-        yield columns.make_rows(hashes, rows.select(list(operator.key)), rows.select(names))
+    rows = initial.select(*map(quoted, (*operator.key, *operator.value_schema.names)))
+    parcels = _Parcels(operator.key, operator.key_schema, operator.value_schema, work.route.table, work.route.task_of)
+    return rows.mapInArrow(Numbered(parcels), ddl(PARCELS))
+
+
+@dataclass(frozen=True, eq=False)
+class _Parcels:
+    """Turns rows of state into parcels, in a task."""
+
+    key: tuple[str, ...]
+    key_schema: pa.Schema
+    value_schema: pa.Schema
+    table: RoutingTable
+    task_of: NDArray[np.int32]
+
+    def __call__(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        columns = Columns.of(self.key_schema, self.value_schema)
+        for sequence, batch in enumerate(batches):
+            known = pc.is_valid(batch.column(STATE))
+            if TIMEOUT in self.value_schema.names:
+                known = pc.or_(known, pc.is_valid(batch.column(TIMEOUT)))
+            some = pa.Table.from_batches([batch.filter(known)])
+            for field in self.key_schema:  # a key is hashed in the stream's type
+                some = some.set_column(
+                    some.schema.get_field_index(field.name), field, some[field.name].cast(field.type)
+                )
+            rows, hashes = with_hashes(some, self.key)
+            held = columns.make_rows(hashes, rows.select(list(self.key)), rows.select(self.value_schema.names))
+            owners = self.table.lookup(hashes)
+            yield parcels(pa.Table.from_batches([held]), owners, self.task_of, -1 - source, sequence, kind=STATE_KIND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +49,7 @@ class LeanFunction(PerKeyFunction):
     --------
     >>> from pyspark.sql.types import LongType, StringType, StructType
     >>> from unskew.hashing import hash_keys
-    >>> from unskew.operators import KeyedState, MemoryStore
+    >>> from unskew.state import KeyedState, MemoryStore
     >>> def total(key, rows, state):
     ...     n = (state[0] if state else 0) + rows["amount"].sum()
     ...     return (n,), (key[0], n)
@@ -88,7 +88,7 @@ class LeanFunction(PerKeyFunction):
         output = RowOutput(self.output_schema, calls.describe)
         function, fields, timeouts = self.function, len(self.state), self.deadline is not None
         for number, group in enumerate(groups):
-            started = perf_counter()
+            started, ran = perf_counter(), thread_time()
             try:
                 result = function(calls.keys[group], inputs(number), calls.states[group])
                 state, rows, deadline = result if len(result) == 3 else (*result, None)
@@ -101,6 +101,7 @@ class LeanFunction(PerKeyFunction):
                 error.add_note(calls.describe(group))
                 raise
             calls.seconds[group] = perf_counter() - started
+            calls.processor_seconds[group] = thread_time() - ran
             if state is KEEP:
                 if not timeouts or deadline == calls.deadlines[group]:
                     continue

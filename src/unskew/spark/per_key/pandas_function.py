@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ class PandasFunction(PerKeyFunction):
     --------
     >>> from pyspark.sql.types import LongType, StringType, StructType
     >>> from unskew.hashing import hash_keys
-    >>> from unskew.operators import KeyedState, MemoryStore
+    >>> from unskew.state import KeyedState, MemoryStore
     >>> def count(key, frames, state):
     ...     n = sum(map(len, frames)) + (state.get[0] if state.exists else 0)
     ...     state.update((n,))
@@ -87,7 +87,7 @@ class PandasFunction(PerKeyFunction):
                 b"",
                 self.state,
             )
-            started = perf_counter()
+            started, ran = perf_counter(), thread_time()
             try:
                 output.take(function(calls.keys[group], inputs(number), state), group)
                 if state._updated and len(state._value) != fields:
@@ -96,6 +96,7 @@ class PandasFunction(PerKeyFunction):
                 error.add_note(calls.describe(group))
                 raise
             calls.seconds[group] = perf_counter() - started
+            calls.processor_seconds[group] = thread_time() - ran
             deadline = None if state._timeout_timestamp == no_timestamp else int(state._timeout_timestamp)
             if state._removed and deadline is None:
                 calls.remove(group)

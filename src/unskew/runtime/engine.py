@@ -1,0 +1,198 @@
+"""The batches of a query, one after the other: run, record, show, commit; or finish what was begun."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+import pyarrow as pa
+
+from unskew.errors import CheckpointError
+from unskew.operators import Clock, Learner, Operator
+from unskew.runtime.batch import Batch, Stopwatch
+from unskew.runtime.jobs import Facts, Jobs, Sink
+from unskew.runtime.log import RecordLog
+from unskew.runtime.outcome import figures_of, record_of
+from unskew.runtime.record import Identity, Record
+from unskew.runtime.scaling import Scaling
+from unskew.runtime.settings import Settings
+from unskew.runtime.site import Site
+from unskew.state.chunks import Columns
+
+SWEEP_EVERY = 10
+
+
+@dataclass(eq=False)
+class Engine:
+    """Runs the batches of one query, each exactly once in effect, whatever dies in between.
+
+    Before anybody sees a row of a batch, one record fixes everything about it: output, state, table. A batch that has a
+    record is never computed again. A later start of the same query fences this one off.
+
+    Parameters
+    ----------
+    operator
+        What runs per key, bound to its input.
+    settings
+        How it is balanced.
+    log
+        Where records are.
+    name
+        Of the query, if this is its first start; no other query has it.
+    shuffled
+        Whether the order of rows within a partition is not fixed.
+    cache_folder
+        Where local copies of state lie; see `Site`.
+    """
+
+    operator: Operator
+    settings: Settings
+    log: RecordLog
+    name: str
+    shuffled: bool = False
+    cache_folder: str | None = None
+
+    def __post_init__(self) -> None:
+        self._epoch, self._committed, self._first = 0, -1, True
+        self._record: Record | None = None
+        self._scaling: Scaling | None = None
+        if self.settings.channels.auto:
+            channels = self.settings.channels
+            self._scaling = Scaling(channels.trigger_seconds, min(2 * channels.count, channels.slots))
+
+    def run(self, facts: Facts, jobs: Jobs, sink: Sink) -> None:
+        """Run a batch, or finish what another attempt has begun."""
+        before = self._open()
+        if facts.batch_id <= self._committed:
+            mark = self.log.files.read_or_none(f"commit/{facts.batch_id}")
+            if mark is None:
+                raise CheckpointError(
+                    f"Spark runs batch {facts.batch_id}, but batch {self._committed} is committed already",
+                    where=f"{self.log.files.root}/commit",
+                    hint="if another driver has just run this query, start again; else the checkpoint was rolled back: "
+                    "restore all of it from one copy",
+                )
+            self._check_same(facts, mark.decode(), "commit")
+            jobs.drain()
+            return
+        expected = facts.batch_id == before.batch_id + 1
+        record = self.log.read(facts.batch_id) if self._first or not expected else None
+        self._first = False
+        if record is not None:
+            self._check_same(facts, record.fingerprint, "prepared")
+            jobs.drain()
+            self._finish(record, sink)
+        elif expected:
+            self._run(before, facts, jobs, sink)
+        else:
+            raise CheckpointError(
+                f"Spark runs batch {facts.batch_id}, but the last batch recorded here is {before.batch_id}",
+                where=f"{self.log.files.root}/prepared",
+                hint="the checkpoint was rolled back or put together from parts: restore all of it from one copy",
+            )
+
+    def _run(self, before: Record, facts: Facts, jobs: Jobs, sink: Sink) -> None:
+        watch = Stopwatch()
+        asked, wish = self.log.requests()
+        batch = self._batch(before, facts, jobs, wish, watch)
+        try:
+            ran = batch.run()
+        except Exception:
+            self.log.check_epoch(self._epoch)  # whoever has taken over may have swept what was to be read here
+            raise
+        record = record_of(batch, ran, facts.fingerprint, self._epoch)
+        record = replace(record, figures=json.dumps(asdict(figures_of(batch, ran, record))))
+        self.log.prepare(record)
+        watch.lap("record")
+        self._finish(record, sink, watch)
+        self.log.granted(asked)
+        if self._scaling is not None and ran.counted.rows and record.table.channels == record.wish:
+            wanted = self._scaling.after_batch(record.wish, sum(watch.seconds.values()))
+            if wanted is not None:
+                self.log.ask(channels=wanted)
+
+    def _batch(self, before: Record, facts: Facts, jobs: Jobs, wish: dict[str, object], watch: Stopwatch) -> Batch:
+        operator, keeping = self.operator, self.settings.keeping
+        if isinstance(operator, Learner):
+            operator = operator.taught(operator.lesson_of(before.learned))
+        watermark = facts.watermark_ms if _has_event_time(operator) else None
+        clock = Clock(facts.batch_id, facts.time_ms, watermark, before.watermark_ms)
+        identity = before.identity
+        site = Site(self.log.files, identity.name, operator, identity.slots, keeping.cache_bytes, self.cache_folder)
+        channels, memory = wish.get("channels", before.wish), wish.get("memory_bytes", before.memory_bytes)
+        assert isinstance(channels, int)
+        assert isinstance(memory, (list, tuple))
+        return Batch(
+            operator,
+            self.settings,
+            before,
+            clock,
+            site,
+            jobs,
+            channels,
+            tuple(memory),
+            facts.empty,
+            self.shuffled,
+            watch,
+        )
+
+    def _open(self) -> Record:
+        """Return the record of the last batch; the first time, take the query over."""
+        if self._record is None:
+            self._epoch = self.log.claim()
+            _, self._committed = self.log.last()
+            self._record = self._last_record()
+        return self._record
+
+    def _last_record(self) -> Record:
+        keeping = self.settings.keeping
+        if self._committed < 0:
+            operator, channels = self.operator, self.settings.channels
+            identity = Identity(tuple(operator.key), repr(operator), channels.slots, self.name)
+            watermark = 0 if _has_event_time(operator) else None
+            return Record.before_the_first(
+                identity, channels.count, keeping.memory_bytes, watermark, state_columns(operator)
+            )
+        record = self.log.read(self._committed)
+        if record is None:
+            raise CheckpointError(
+                "the record of the last batch is missing",
+                where=f"{self.log.files.root}/prepared/{self._committed}",
+                hint="restore the checkpoint from a copy, or start with a new checkpointLocation",
+            )
+        return replace(record, memory_bytes=keeping.memory_bytes)
+
+    def _check_same(self, facts: Facts, fingerprint: str, folder: str) -> None:
+        if facts.fingerprint != fingerprint:
+            raise CheckpointError(
+                f"batch {facts.batch_id} was run before with other rows",
+                where=f"{self.log.files.root}/{folder}/{facts.batch_id}",
+                hint=f"somebody changed or removed offsets/{facts.batch_id} of the checkpoint, or rolled it back: "
+                "restore all of it from one copy, or start with a new checkpointLocation",
+            )
+
+    def _finish(self, record: Record, sink: Sink, watch: Stopwatch | None = None) -> None:
+        """Give a recorded batch to the sink, and commit it."""
+        self.log.check_epoch(self._epoch)
+        sink(record.output, record.batch_id)
+        figures = json.loads(record.figures)
+        if watch is not None:
+            watch.lap("sink")
+            figures["seconds"] = watch.seconds
+        self.log.write_figures(record.batch_id, figures)
+        if self.operator.time_mode == "processing":
+            self.log.write_deadline(record.batch_id, record.earliest)
+        self.log.commit(record, self._epoch)
+        self._record, self._committed = record, record.batch_id
+        if record.batch_id % SWEEP_EVERY == 0:
+            self.log.forget(record.batch_id, self.settings.keeping.records)
+
+
+def _has_event_time(operator: Operator) -> bool:
+    """Tell whether an operator is told the watermark: it goes by it, or its stream has one."""
+    return operator.time_mode == "event" or operator.event_time is not None
+
+
+def state_columns(operator: Operator) -> pa.Table:
+    """Return the columns of an operator's state, as a table without rows."""
+    return Columns.of(operator.key_schema, operator.value_schema).rows.empty_table()

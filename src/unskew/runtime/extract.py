@@ -1,0 +1,51 @@
+"""EXTRACT: the state that leaves a channel, as parcels for those that get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unskew.runtime.cutting import BYTES_AT_ONCE, cut
+from unskew.runtime.orders import Order
+from unskew.runtime.site import Site
+from unskew.runtime.wire import PARCELS, STATE, pack, record_batch
+from unskew.state.chunks import HASH
+
+ROWS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Extract:
+    """Reads the state of moved keys; the channel that loses them forgets them by itself, when it works.
+
+    The output is sorted by hash, so that a task that runs again yields the same bytes.
+
+    Parameters
+    ----------
+    site
+        Where state lies.
+    task_of
+        The task that each channel runs in.
+    """
+
+    site: Site
+    task_of: NDArray[np.int32]
+
+    def __call__(self, order: Order) -> Iterator[pa.RecordBatch]:
+        """Yield parcels (`wire.PARCELS`)."""
+        state, _ = self.site.open(order)
+        with state:
+            for target, keys, slots in order.leaving():
+                rows = state.select(keys, slots, keep=order.listed)
+                if not rows.num_rows:
+                    continue
+                rows = rows.sort_by(HASH).combine_chunks()
+                for sequence, part in enumerate(cut(rows.to_batches(), ROWS_AT_ONCE, BYTES_AT_ONCE)):
+                    blob = pack(part.combine_chunks())
+                    place = [[int(self.task_of[target])], [target], [STATE], [order.channel], [sequence]]
+                    yield record_batch(PARCELS, *place, [blob])
+            state.release()

@@ -1,0 +1,25 @@
+"""How much of its state each channel may hold in its local copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unskew.errors import ArgumentError
+
+
+def memory_budgets(memory_bytes: int | Sequence[int] | None) -> tuple[int, ...]:
+    """Return a budget for each channel, none at all where there is no limit; the last one holds for all beyond.
+
+    Examples
+    --------
+    >>> memory_budgets(1000), memory_budgets([1, 2, 3]), memory_budgets(None)
+    ((1000,), (1, 2, 3), ())
+    """
+    if memory_bytes is None:
+        return ()
+    budgets = (memory_bytes,) if isinstance(memory_bytes, int) else tuple(memory_bytes)
+    if not budgets or min(budgets) < 0:
+        raise ArgumentError(
+            "memory is one number of bytes, or one for each channel", where="memory_bytes", got=memory_bytes
+        )
+    return budgets

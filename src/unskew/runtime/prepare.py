@@ -1,0 +1,188 @@
+"""PREPARE: the rows of one partition, hashed, combined where that is possible, packed, and counted by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unskew.codec import dump
+from unskew.hashing import xxhash64
+from unskew.load.statistics import add_up
+from unskew.operators import Operator
+from unskew.routing.lookup import slot_of
+from unskew.runtime.canonical import canonical_indices
+from unskew.runtime.cutting import BYTES_AT_ONCE, cut, cut_in_order
+from unskew.runtime.measure import key_text
+from unskew.runtime.wire import COUNT_COLUMN, HASH_COLUMN, LAST, PACKS, PLACE_COLUMN, pack, record_batch
+from unskew.state.groups import Groups, group_rows
+
+Hashes = NDArray[np.int64]
+
+ROWS_PACKED_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The rows of one partition by key: the heaviest keys one by one, the rest by slot.
+
+    Parameters
+    ----------
+    source, rows
+        The partition, and its rows.
+    hashes, tuples, names, places
+        The heaviest keys: hash, rows, the key as people read it, and Spark's own hash of it (0 where not known).
+    slot_tuples, slot_keys
+        Rows and distinct keys of all others, by slot.
+    place_rows
+        All rows, by the partition in which Spark's own hash would put them; empty where not known.
+    """
+
+    source: int
+    rows: int = 0
+    hashes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    tuples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    names: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    places: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    slot_tuples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    slot_keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    place_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Turns the rows of one partition into packs.
+
+    The output is a function of the partition's contents, bytes included: Spark may run the task again. Where the order
+    of a partition's rows is not fixed, because a shuffle lies upstream, `canonical` puts them into an order of their
+    own first, which holds the whole partition in memory.
+
+    Parameters
+    ----------
+    operator
+        Who works on the rows; knows its lesson.
+    slots
+        Slots of the routing table.
+    tracked_keys
+        Keys to count one by one, at most; None: all. 0 counts nothing.
+    channels
+        Partitions that Spark's own hash would choose from.
+    combine
+        Whether the rows of a key are combined here. Where the table decides tuple by tuple, `Route` combines.
+    canonical
+        Whether to sort the rows first.
+    """
+
+    operator: Operator
+    slots: int
+    tracked_keys: int | None
+    channels: int = 1
+    combine: bool = True
+    canonical: bool = False
+
+    def __call__(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield packs (`wire.PACKS`), the counts last."""
+        counter = _Counter(self.slots, self.tracked_keys, self.channels)
+        for sequence, arrived in enumerate(self._cut(batches)):
+            places, rows = _without_places(arrived)
+            rows, hashes = with_hashes(self.operator.expand(rows), self.operator.key)
+            if places is not None and len(places) != rows.num_rows:
+                places = None  # the operator has made other rows of these
+            groups = group_rows(rows, hashes, self.operator.key)
+            counter.add(groups, places)
+            if self.combine and self.operator.mergeable:
+                rows = combined(rows, groups, self.operator)
+            else:
+                rows = rows.append_column(HASH_COLUMN, pa.array(hashes))
+            yield record_batch(PACKS, [source], [sequence], [pack(rows.combine_chunks())], [None])
+        yield record_batch(PACKS, [source], [LAST], [None], [dump(counter.counts(source))])
+
+    def _cut(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """Cut the partition into packs at places that depend on its rows alone."""
+        if not self.canonical:
+            yield from cut(batches, ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
+            return
+        everything = [batch for batch in batches if batch.num_rows]
+        if everything:
+            rows = pa.Table.from_batches(everything)
+            yield from cut_in_order(rows, canonical_indices(rows), ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
+
+
+class _Counter:
+    """Adds up the groups of packs."""
+
+    def __init__(self, slots: int, tracked_keys: int | None, channels: int) -> None:
+        self._slots, self._tracked, self._channels = slots, tracked_keys, channels
+        self._groups: list[Groups] = []
+        self._places: list[NDArray[np.int32]] = []
+        self._rows, self._place_rows = 0, np.empty(0, np.int64)
+
+    def add(self, groups: Groups, places: NDArray[np.int32] | None) -> None:
+        self._rows += len(groups.group_of_row)
+        if self._tracked == 0:
+            return
+        self._groups.append(groups)
+        first = np.zeros(len(groups), np.int32)
+        if places is not None:
+            first[groups.group_of_row[::-1]] = places[::-1]
+            rows = np.bincount(np.mod(places, self._channels), minlength=self._channels)
+            self._place_rows = rows if not len(self._place_rows) else self._place_rows + rows
+        self._places.append(first)
+
+    def counts(self, source: int) -> Counts:
+        if not self._groups:
+            return Counts(source, self._rows)
+        hashes, first, entry = np.unique(
+            np.concatenate([groups.hashes for groups in self._groups]), return_index=True, return_inverse=True
+        )
+        tuples = add_up(np.concatenate([groups.counts for groups in self._groups]), entry, len(hashes))
+        listed = np.ones(len(hashes), np.bool_)
+        if self._tracked is not None and len(hashes) > self._tracked:
+            listed[:] = False
+            listed[np.argpartition(-tuples, self._tracked)[: self._tracked]] = True
+        keys = pa.concat_tables([groups.keys for groups in self._groups])
+        slot = slot_of(hashes[~listed], self._slots)
+        return Counts(
+            source,
+            self._rows,
+            hashes[listed],
+            tuples[listed],
+            key_text(keys.take(pa.array(first[listed]))),
+            np.concatenate(self._places)[first[listed]],
+            add_up(tuples[~listed], slot, self._slots),
+            add_up(np.ones(len(slot)), slot, self._slots),
+            self._place_rows,
+        )
+
+
+def combined(rows: pa.Table, groups: Groups, operator: Operator) -> pa.Table:
+    """Return one row per group, with its hash and the number of rows it stands for."""
+    partial, _ = operator.combine(rows, groups)
+    partial = partial.append_column(HASH_COLUMN, pa.array(groups.hashes))
+    return partial.append_column(COUNT_COLUMN, pa.array(groups.counts))
+
+
+def with_hashes(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, Hashes]:
+    """Return rows whose key columns are as Spark's groupBy compares them, and the hashes of their keys."""
+    for name in key:
+        if pa.types.is_floating(rows.schema.field(name).type):
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(name), _normal_floats(rows.column(name)))
+    return rows, xxhash64([rows.column(name) for name in key], names=list(key))
+
+
+def _normal_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Turn -0.0 into 0.0 and every NaN into the same one, as Spark does with grouping keys."""
+    zero, nan = (pa.scalar(value, column.type) for value in (0.0, float("nan")))
+    column = pc.if_else(pc.equal(column, zero), zero, column)
+    return pc.if_else(pc.is_nan(column), nan, column)
+
+
+def _without_places(rows: pa.Table) -> tuple[NDArray[np.int32] | None, pa.Table]:
+    if PLACE_COLUMN not in rows.column_names:
+        return None, rows
+    return rows.column(PLACE_COLUMN).to_numpy(), rows.drop_columns([PLACE_COLUMN])

@@ -1,0 +1,77 @@
+"""Every form in which rows, state, orders and results travel between tasks and the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+HASH_COLUMN = "__unskew_hash"
+COUNT_COLUMN = "__unskew_count"
+PLACE_COLUMN = "__unskew_place"
+"""Columns that rows carry on the way: the key's hash, how many rows one combined row stands for, and Spark's own hash
+of the key, by which Spark alone would have placed the row."""
+
+PACKS = pa.schema(
+    [("source", pa.int32()), ("sequence", pa.int32()), ("blob", pa.binary()), ("counts", pa.binary())],
+)
+"""What PREPARE makes of one partition: packs of rows in order, and last, under `LAST`, what was counted."""
+
+PARCELS = pa.schema(
+    [
+        ("task", pa.int32()),
+        ("channel", pa.int32()),
+        ("kind", pa.int8()),
+        ("source", pa.int32()),
+        ("sequence", pa.int32()),
+        ("blob", pa.binary()),
+    ]
+)
+"""What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver."""
+
+RESULTS = pa.schema([("channel", pa.int32()), ("kind", pa.int8()), ("payload", pa.binary())])
+"""What a channel gives back: one `REPORT`, and its rows: `OUTPUT`, `OUTPUT_PIECE` (where they lie), `PARTIALS`.
+
+Beside them `COUNTED`, where rows are counted on the way, or `TOO_MANY` in place of everything.
+"""
+
+LAST = -1
+ORDER, STATE, ROWS, COUNTS = 0, 1, 2, 3
+REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY = range(6)
+
+_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.binary(): "binary"}
+
+
+def ddl(schema: pa.Schema) -> str:
+    """Return one of these schemas in Spark's words.
+
+    >>> ddl(RESULTS)
+    'channel int, kind tinyint, payload binary'
+    """
+    return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
+
+
+def record_batch(schema: pa.Schema, *columns: Sequence[Any]) -> pa.RecordBatch:
+    """Return rows of one of these schemas."""
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def pack(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Return rows as one Arrow IPC stream.
+
+    Examples
+    --------
+    >>> unpack(pack(pa.table({"a": [1, 2]}))).to_pydict()
+    {'a': [1, 2]}
+    """
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    return bytes(sink.getvalue())
+
+
+def unpack(blob: bytes | pa.Buffer) -> pa.Table:
+    """Return the rows of `pack`, without copying them."""
+    return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(blob))).read_all()

@@ -1,0 +1,49 @@
+"""Recorded rows as a DataFrame that may be read any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from unskew.codec import dump, load
+from unskew.runtime.record import Output
+from unskew.runtime.wire import unpack
+from unskew.state.files import Files, Piece
+
+
+@dataclass(frozen=True)
+class ReadPieces:
+    """A function for ``mapInArrow``: pieces in, the rows in them out."""
+
+    files: Files
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Read the pieces of one partition."""
+        for batch in batches:
+            for piece in batch.column("piece").to_pylist():
+                rows = unpack(self.files.read_piece(load(Piece, piece)))
+                yield from rows.cast(self.schema).to_batches()
+
+
+def output_frame(spark: SparkSession, output: Output, files: Files, schema: StructType) -> DataFrame:
+    """Return the rows of a batch; partitions and the order in them are a function of the record alone."""
+    fields = to_arrow_schema(schema, timezone=spark.conf.get("spark.sql.session.timeZone"))
+    arrow = pa.schema([field.with_nullable(True) for field in fields])  # as behind any stateful operator of Spark's
+    schema = StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema])
+    tables = [unpack(blob).cast(arrow) for blob in output.inline]
+    small = spark.createDataFrame(pa.concat_tables([arrow.empty_table(), *tables]), schema=schema).coalesce(1)
+    if not output.pieces:
+        return small
+    listed = pa.table(
+        {"place": pa.array(range(len(output.pieces)), pa.int32()), "piece": [dump(piece) for piece in output.pieces]}
+    )
+    placed = spark.createDataFrame(listed).repartitionById(len(output.pieces), sql.col("place"))
+    large = placed.mapInArrow(ReadPieces(files, arrow), schema)
+    return large.unionAll(small) if output.inline else large

@@ -1,0 +1,165 @@
+"""The tasks of a batch on Spark: one or two jobs inside ``foreachBatch``, public DataFrame API only."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from unskew.errors import SessionError
+from unskew.runtime.jobs import Whole, Work, no_packs
+from unskew.runtime.prepare import Prepare
+from unskew.runtime.wire import LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS, ddl
+
+Batches = Iterator[pa.RecordBatch]
+
+BYTES_PER_BATCH, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A function for ``mapInArrow`` that is told the number of its partition."""
+
+    function: Callable[[int, Batches], Batches]
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Run on one partition."""
+        context = TaskContext.get()
+        if context is None:
+            raise SessionError("this function only works inside a Spark task")
+        yield from self.function(context.partitionId(), batches)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """PREPARE and ROUTE in one task."""
+
+    prepare: Prepare
+    route: Callable[[Batches], Batches]
+
+    def __call__(self, source: int, batches: Batches) -> Batches:
+        """Yield parcels."""
+        yield from self.route(self.prepare(source, batches))
+
+
+@dataclass(frozen=True, eq=False)
+class Errands:
+    """Orders, and state that moves, where there are no rows to carry them."""
+
+    route: Callable[[Batches], Batches]
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Yield parcels."""
+        yield from self.route(iter([no_packs()]))
+
+
+class SparkJobs:
+    """The rows of one micro-batch; see `unskew.runtime.jobs.Jobs`.
+
+    Parameters
+    ----------
+    rows
+        The batch.
+    key
+        The columns that Spark's own hash would place rows by.
+    cores
+        Tasks that can run at once.
+    initial
+        Gives parcels with state to begin with, for the first batch of a query.
+    """
+
+    def __init__(
+        self, rows: DataFrame, key: tuple[str, ...], cores: int, initial: Callable[[Work], DataFrame] | None = None
+    ) -> None:
+        self._rows, self._key, self.cores, self._initial = rows, key, cores, initial
+        self._packs: DataFrame | None = None
+
+    def count(self, prepare: Prepare) -> list[bytes]:
+        """Run job 1: prepare, and keep the packs on the executors."""
+        self._packs = self._placed().mapInArrow(Numbered(prepare), ddl(PACKS)).persist()
+        with self._rows_uncut():
+            counts = self._packs.where(sql.col("sequence") == LAST).select("counts").toArrow()
+        return [blob.as_py() for blob in counts.column("counts")]
+
+    def work(self, work: Work) -> pa.Table:
+        """Run job 2 on the packs."""
+        assert self._packs is not None
+        return self._run(self._packs.mapInArrow(work.route, ddl(PARCELS)), work)
+
+    def direct(self, prepare: Prepare, work: Work) -> pa.Table:
+        """Run both halves as one job."""
+        routed = self._placed().mapInArrow(Numbered(Routed(prepare, work.route)), ddl(PARCELS))
+        results = self._run(routed, work)
+        return results if results.num_rows else self.errands(work)  # a frame without partitions runs no task
+
+    def whole(self, whole: Whole) -> pa.Table:
+        """Run everything in one task."""
+        with self._rows_uncut():
+            return self._placed().coalesce(1).mapInArrow(Numbered(whole), ddl(RESULTS)).toArrow()
+
+    def errands(self, work: Work) -> pa.Table:
+        """Run channels that have something to do though there are no rows."""
+        one = self._rows.sparkSession.range(0, 1, 1, 1)
+        return self._run(one.mapInArrow(Errands(work.route), ddl(PARCELS)), work)
+
+    def drain(self) -> None:
+        """Let the rows flow into nothing: Spark learns the next watermark from rows that flowed."""
+        self._rows.write.format("noop").mode("overwrite").save()
+
+    def close(self) -> None:
+        """Let go of the packs; a query that is being stopped may no longer listen."""
+        if self._packs is not None:
+            with contextlib.suppress(Exception):
+                self._packs.unpersist()
+            self._packs = None
+
+    def _placed(self) -> DataFrame:
+        """Return the rows with Spark's own hash of their key."""
+        if not self._key:
+            return self._rows
+        return self._rows.withColumn(PLACE_COLUMN, sql.hash(*map(quoted, self._key)))
+
+    @contextlib.contextmanager
+    def _rows_uncut(self) -> Iterator[None]:
+        """Have Spark cut the rows that it hands to tasks by their number alone.
+
+        It would ask for the size of an Arrow batch at every row; with nested columns that takes longer the more rows
+        there are. Parcels are cut by bytes, as Spark does by default: they are large, and an Arrow array holds 2 GiB.
+        """
+        conf = self._rows.sparkSession.conf
+        before = str(conf.get(BYTES_PER_BATCH))
+        conf.set(BYTES_PER_BATCH, NO_LIMIT)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):  # a query that is being stopped may no longer listen
+                conf.set(BYTES_PER_BATCH, before)
+
+    def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
+        if self._initial is not None:
+            parcels = parcels.unionAll(self._initial(work))
+        if work.worker is not None:
+            parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, ddl(PARCELS))
+        return _by_task(parcels, work.tasks).mapInArrow(work.channels, ddl(RESULTS)).toArrow()
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as Spark takes it, dots and backticks included.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
+def _by_task(parcels: DataFrame, tasks: int) -> DataFrame:
+    """Bring parcels to their tasks.
+
+    A shuffle even to a single one: coalescing would run all partitions in one task, and they would lose their numbers.
+    """
+    return parcels.repartitionById(tasks, sql.col("task"))

@@ -1,0 +1,235 @@
+"""Durable files that the driver and the tasks both reach."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from uuid import uuid4
+
+import pyarrow as pa
+
+from unskew.errors import CheckpointError
+from unskew.state.arrow_place import NO_EXCLUSIVE_CREATE, located
+from unskew.state.local_disk import SCRATCH
+from unskew.state.place import Place, reach
+
+__all__ = ["ROLL_BYTES", "Files", "Piece", "PieceWriter", "located"]
+
+ROLL_BYTES = 1 << 20
+ALIGNMENT = 64  # Arrow reads numbers in place only if they are aligned
+TRIES = 4
+FIRST_WAIT_SECONDS = 0.05
+LOST = "restore the checkpoint from a copy, or start the query with a new one"
+UNREACHABLE = "check that the place can be reached and written to, and that its disk is not full"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A range of a file, and the CRC-32 of what is in it."""
+
+    file: str
+    offset: int
+    length: int
+    checksum: int
+
+
+@dataclass(frozen=True)
+class Files:
+    """Durable files below a root. A plain value: each process that uses it opens the filesystem for itself.
+
+    Names are relative to the root, with slashes between folders; folders come with their first file. Whatever a
+    method has written survives a power failure once it returns. Every failure is a `CheckpointError` that names the
+    full path.
+
+    Parameters
+    ----------
+    root
+        A path or a URI as Hadoop writes it: ``/ck/unskew``, ``file:/ck/unskew``, ``s3a://bucket/ck/unskew``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     epochs = Files(folder).child("epochs")
+    ...     epochs.create("1", b"mine"), epochs.create("1", b"yours"), epochs.read("1"), epochs.names()
+    (True, False, b'mine', ['1'])
+    """
+
+    root: str
+
+    def child(self, name: str) -> Files:
+        """Return the files below a folder."""
+        return Files(self._full(name))
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that must not exist yet. Of several who try at once, one succeeds.
+
+        Returns True if the file now holds `data`, and False if it holds something else. If an earlier try wrote the
+        file although it seemed to fail, as after a time-out, the result is True.
+        """
+        failure: OSError | None = None
+        for number in range(TRIES):
+            if number:
+                time.sleep(FIRST_WAIT_SECONDS * 2 ** (number - 1))
+            try:
+                if self._place.create(name, data):
+                    return True
+            except OSError as error:
+                failure = error
+                continue
+            found = self.read_or_none(name)
+            if found is not None:
+                return found == data
+        raise self._failed("created", name, failure or "it exists but cannot be read", UNREACHABLE)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whose name nobody else uses."""
+        with self._explaining("written", name, UNREACHABLE):
+            self._place.write(name, data)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Overwrite a small file. Readers see the old contents or the new ones."""
+        with self._explaining("written", name, UNREACHABLE):
+            self._place.replace(name, data)
+
+    def read(self, name: str) -> bytes:
+        """Return the contents of a file."""
+        with self._explaining("read", name, LOST):
+            return self._place.read(name)
+
+    def read_or_none(self, name: str) -> bytes | None:
+        """Return the contents of a file, or None if it does not exist."""
+        with self._explaining("read", name, LOST):
+            try:
+                return self._place.read(name)
+            except FileNotFoundError:
+                return None
+
+    def read_piece(self, piece: Piece) -> pa.Buffer:
+        """Return a piece after checking its length and checksum. The rest of the file is not read."""
+        with self._explaining("read", piece.file, LOST):
+            data = self._place.read_range(piece.file, piece.offset, piece.length)
+        where = f"{self._full(piece.file)}, bytes {piece.offset} to {piece.offset + piece.length}"
+        if data.size != piece.length:
+            raise CheckpointError(f"the file has {data.size} of {piece.length} bytes", where=where, hint=LOST)
+        if zlib.crc32(data) != piece.checksum:
+            raise CheckpointError("the bytes do not match their checksum", where=where, hint=LOST)
+        return data
+
+    def names(self, folder: str = "") -> list[str]:
+        """Return the names in a folder, sorted; none if the folder does not exist."""
+        with self._explaining("listed", folder, UNREACHABLE):
+            return sorted(name for name in self._place.names(folder) if not name.startswith(SCRATCH))
+
+    def exists(self, name: str) -> bool:
+        """Tell whether a file exists."""
+        with self._explaining("looked for", name, UNREACHABLE):
+            return self._place.exists(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it exists. Its folder stays."""
+        with self._explaining("removed", name, UNREACHABLE):
+            self._place.remove(name)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder, if it exists, with all that is in it."""
+        with self._explaining("removed", name, UNREACHABLE):
+            self._place.remove_folder(name)
+
+    def probe(self) -> None:
+        """Check that this place refuses to create a file twice. Without that, two drivers could both go on."""
+        name = f"{SCRATCH}{uuid4().hex}"
+        first = self.create(name, b"first")
+        try:
+            refused = first and not self.create(name, b"second")
+            kept = refused and self.read(name) == b"first"
+        finally:
+            self.remove(name)
+        if not kept:
+            raise CheckpointError(
+                "this place lets a file be created twice, so it cannot keep two drivers apart",
+                where=self.root,
+                hint=NO_EXCLUSIVE_CREATE,
+            )
+
+    @property
+    def _place(self) -> Place:
+        return reach(self.root)
+
+    def _full(self, name: str) -> str:
+        return f"{self.root.rstrip('/')}/{name}" if name else self.root
+
+    @contextmanager
+    def _explaining(self, done: str, name: str, hint: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and done == "read":
+                raise CheckpointError("the file does not exist", where=self._full(name), hint=hint) from None
+            raise self._failed(done, name, error, hint) from error
+
+    def _failed(self, done: str, name: str, reason: object, hint: str) -> CheckpointError:
+        return CheckpointError(f"the file cannot be {done}: {reason}", where=self._full(name), hint=hint)
+
+
+class PieceWriter:
+    """Writes many small pieces into few files, because every file costs a sync, or money.
+
+    Files are called ``{folder}/{name}-{k}.arrow``; a new one begins once the current one holds `ROLL_BYTES`. Pieces
+    begin at multiples of 64, so that Arrow can read them in place. A piece may be read after `close`, or after the
+    ``with`` block if no exception left it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     files = Files(folder)
+    ...     with PieceWriter(files, "chunks", "batch-7") as writer:
+    ...         piece = writer.write(b"some state")
+    ...     piece.file, files.read_piece(piece).to_pybytes(), writer.files_written
+    ('chunks/batch-7-0.arrow', b'some state', ['chunks/batch-7-0.arrow'])
+    """
+
+    def __init__(self, files: Files, folder: str, name: str) -> None:
+        self._files, self._folder, self._name = files, folder, name
+        self._parts: list[bytes | pa.Buffer] = []
+        self._size = 0
+        self._written: list[str] = []
+
+    def write(self, data: bytes | pa.Buffer) -> Piece:
+        """Add a piece and return where it will be."""
+        length = memoryview(data).nbytes
+        piece = Piece(self._current, self._size, length, zlib.crc32(data))
+        padding = bytes(-length % ALIGNMENT)
+        self._parts += [data, padding]
+        self._size += length + len(padding)
+        if self._size >= ROLL_BYTES:
+            self.close()
+        return piece
+
+    def close(self) -> None:
+        """Write what is not yet written. Afterwards all pieces are durable."""
+        if self._parts:
+            self._files.write(self._current, b"".join(self._parts))
+            self._written.append(self._current)
+            self._parts, self._size = [], 0
+
+    @property
+    def files_written(self) -> list[str]:
+        """The names of the files, in the order they were written."""
+        return list(self._written)
+
+    @property
+    def _current(self) -> str:
+        return f"{self._folder}/{self._name}-{len(self._written)}.arrow"
+
+    def __enter__(self) -> PieceWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        if kind is None:
+            self.close()

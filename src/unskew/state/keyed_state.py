@@ -1,0 +1,415 @@
+"""Keyed columnar state: what a channel knows about its keys, as a log of Arrow chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from unskew.errors import ArgumentError, CheckpointError, StateError
+from unskew.routing.lookup import slot_of
+from unskew.state.cache import CachePlace
+from unskew.state.chunks import VALUE_PREFIX, Columns, to_store
+from unskew.state.compaction import Compaction, Layout
+from unskew.state.entry import Entry, MemoryEntry
+from unskew.state.groups import Groups, group_rows
+from unskew.state.index import ABSENT, KeyIndex, positions_of
+from unskew.state.location import Location, locate
+from unskew.state.log import ChunkLog, hashes_of
+from unskew.state.manifest import Chunk, Manifest
+from unskew.state.recovery import recover_index
+from unskew.state.sizes import row_bytes
+from unskew.state.store import ChunkStore
+
+Hashes = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_NONCE = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+class KeyedState:
+    """The state of one channel's keys: key columns to value columns of any Arrow type.
+
+    Opened for one batch, changed in memory, then committed or closed. Keys are compared exactly, whatever their
+    hashes. Every operation costs what it touches, not what is held, except `scan`, the selection of slots (one pass
+    over the index) and opening without a cache (one pass over everything).
+
+    What a batch changes becomes one chunk of rows in the store; a chunk of rows is never changed. An index says where
+    the latest row of each key lies. Chunks are merged and cleaned a little in every commit (see
+    `unskew.state.compaction`), so that the store holds at most about twice the live rows.
+
+    Examples
+    --------
+    >>> from unskew.hashing import hash_keys
+    >>> from unskew.state import MemoryStore
+    >>> store, schemas = MemoryStore(), (pa.schema({"user": pa.string()}), pa.schema({"n": pa.int64()}))
+    >>> rows = pa.table({"user": ["ada", "bob", "ada"]})
+    >>> with KeyedState.open(store, *schemas, slots=16) as state:
+    ...     groups = state.group(rows, hash_keys(rows, "user"))
+    ...     state.put(groups, pa.table({"n": groups.counts}))
+    ...     state.commit("first")
+    >>> with KeyedState.open(store, *schemas, slots=16) as state:
+    ...     values, exists = state.get(groups)
+    >>> values["n"].to_pylist(), exists.tolist()
+    ([2, 1], [True, True])
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        log: ChunkLog,
+        index: KeyIndex,
+        entry: Entry,
+        layout: Layout,
+        slots: int,
+        memory_bytes: int | None = None,
+    ) -> None:
+        self._manifest, self._log, self._index, self._entry = manifest, log, index, entry
+        self._layout, self._slots, self._memory_bytes = layout, slots, memory_bytes
+        self._columns = log.columns
+        self._shared = set(manifest.shared)
+        self._located: tuple[Groups, Location] | None = None
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        store: ChunkStore,
+        key_schema: pa.Schema,
+        value_schema: pa.Schema,
+        *,
+        slots: int,
+        deadline: str | None = None,
+        cache: CachePlace | None = None,
+        layout: Layout | None = None,
+        memory_bytes: int | None = None,
+    ) -> KeyedState:
+        """Open the state as the store has it.
+
+        Parameters
+        ----------
+        store
+            The durable side.
+        key_schema, value_schema
+            The columns; a store written with others is refused with `CheckpointError`.
+        slots
+            Number of slots; key k lies in slot ``hash(k) mod slots``.
+        deadline
+            Name of the int64 value column that `due` goes by.
+        cache
+            Where this channel's local copy lies; without one, everything is read from the store into memory.
+        layout
+            Sizes of chunks and when to clean them.
+        memory_bytes
+            Rows that the local copy may hold. What was put least recently stays in the store alone beyond that, and is
+            read from there when it is asked for. None: as much as the cache has room for.
+        """
+        columns = Columns.of(key_schema, value_schema)
+        if deadline is not None and (
+            deadline not in columns.values.names or columns.values.field(deadline).type != pa.int64()
+        ):
+            raise ArgumentError("the deadline must be an int64 column of the state", got=deadline)
+        data = store.read_manifest()
+        manifest = Manifest(columns.text) if data is None else Manifest.from_bytes(data)
+        if not columns.are(manifest.columns):
+            raise CheckpointError(
+                f"the state in this checkpoint has other columns ({manifest.columns})",
+                got=columns.text,
+                hint="start from a new checkpoint, or with the key and operator that wrote this one",
+            )
+        manifest = replace(manifest, columns=columns.text)
+        entry: Entry = MemoryEntry() if cache is None else cache.take(manifest.nonce)
+        log = ChunkLog(store, entry, columns, manifest, deadline)
+        try:
+            index = recover_index(log, entry, manifest, slots)
+        except BaseException:
+            entry.discard()
+            raise
+        return cls(manifest, log, index, entry, layout or Layout.within(memory_bytes), slots, memory_bytes)
+
+    @property
+    def rows(self) -> int:
+        """Keys held."""
+        return self._open_index.rows
+
+    @property
+    def bytes(self) -> int:
+        """Size of the rows held, as they would lie in an Arrow table."""
+        return int(self.slot_bytes.sum())
+
+    @property
+    def slot_rows(self) -> NDArray[np.int64]:
+        """Keys held in each slot, int64[slots]."""
+        return self._open_index.slot_rows
+
+    @property
+    def slot_bytes(self) -> NDArray[np.int64]:
+        """Bytes held in each slot, int64[slots]."""
+        return self._open_index.slot_bytes
+
+    @property
+    def spilled_bytes(self) -> NDArray[np.int64]:
+        """Bytes of each slot that `memory_bytes` leaves no room for, int64[slots]; one pass over the index if any."""
+        index = self._open_index
+        if self._memory_bytes is None or self.bytes <= self._memory_bytes:
+            return np.zeros(self._slots, np.int64)
+        resident = np.array([chunk.sequence for chunk in self._resident()], np.int64)
+        hashes, positions = index.outside(resident)
+        sizes = index.sizes(hashes, positions)
+        return np.bincount(slot_of(hashes, self._slots), sizes, self._slots).astype(np.int64)
+
+    @property
+    def row_schema(self) -> pa.Schema:
+        """The rows of `select`, `extract`, `install` and `scan`: ``hash``, ``key.<name>``..., ``value.<name>``..."""
+        return self._columns.rows
+
+    def group(self, rows: pa.Table, hashes: Hashes) -> Groups:
+        """Group rows by key (see `unskew.state.groups.group_rows`)."""
+        return group_rows(rows, hashes, self._columns.keys.names)
+
+    def get(self, groups: Groups) -> tuple[pa.Table, Mask]:
+        """Return the value columns of each group, null where the key is not held, and whether it is."""
+        location = self._locate(groups)
+        if location.rows is None:
+            location.rows = self._log.gather(location.positions)
+        return self._columns.values_in(location.rows), location.positions != 0
+
+    def sizes(self, groups: Groups) -> NDArray[np.int64]:
+        """Return the bytes held for each group, 0 where the key is not held."""
+        return self._open_index.sizes(groups.hashes, self._locate(groups).positions)
+
+    def held(self, hashes: ArrayLike) -> tuple[Hashes, NDArray[np.int64]]:
+        """Return those of some hashes under which keys are held, and the bytes held; once for each such key."""
+        found, positions = self._positions(hashes, (), ())
+        return found, self._open_index.sizes(found, positions)
+
+    def put(self, groups: Groups, values: pa.Table, where: Mask | None = None) -> None:
+        """Set the values of groups: all, or those for which `where` holds. `values` has one row for every group."""
+        if values.num_rows != len(groups):
+            raise ArgumentError("there must be one row of values for every group", got=(values.num_rows, len(groups)))
+        positions = self._locate(groups).positions.copy()
+        rows = self._columns.make_rows(groups.hashes, groups.keys, values)
+        chosen = np.arange(len(groups)) if where is None else np.flatnonzero(where)
+        if len(chosen) < len(groups):
+            rows = rows.take(pa.array(chosen))
+        if not rows.num_rows:
+            return
+        hashes, sizes, old = groups.hashes[chosen], row_bytes(rows), positions[chosen]
+        new = positions_of(self._log.append(rows), rows.num_rows)
+        held, index = old != 0, self._index
+        index.replace(hashes[held], old[held], new[held], sizes[held])
+        self._log.outdate(old[held])
+        shares = index.insert(hashes[~held], new[~held], sizes[~held])
+        self._shared.update(hashes[~held][shares].tolist())
+        positions[chosen] = new
+        self._located = groups, Location(positions)
+
+    def remove(self, groups: Groups, where: Mask | None = None) -> None:
+        """Forget groups: all, or those for which `where` holds. Keys that are not held are passed over."""
+        held = self._locate(groups).positions != 0
+        chosen = np.flatnonzero(held if where is None else held & where)
+        positions = self._locate(groups).positions[chosen]
+        self._forget(groups.hashes[chosen], positions, groups.keys.take(pa.array(chosen)))
+
+    def due(self, until_ms: int) -> Groups:
+        """Return the keys held whose `deadline` is at most `until_ms`, as groups without rows.
+
+        A null deadline is never due. Costs what is due, and a look at the deadlines in those chunks in which some
+        row, live or not, was to come due since the last call.
+        """
+        deadline = self._log.deadline
+        if deadline is None:
+            raise ArgumentError("this state was opened without a deadline", hint="name the column that holds it")
+        index, found = self._open_index, [self._columns.rows.empty_table()]
+        for chunk in self._log:
+            if chunk.earliest is None or chunk.earliest > until_ms or chunk.live == 0:
+                continue
+            rows = self._log.batch(chunk)
+            column = rows.column(VALUE_PREFIX + deadline)
+            deadlines = column.fill_null(np.iinfo(np.int64).max).to_numpy()
+            reached = np.flatnonzero((deadlines >= chunk.earliest) & (deadlines <= until_ms))
+            positions = positions_of(chunk.sequence, chunk.rows)[reached]
+            reached = reached[index.is_live(hashes_of(rows)[reached], positions)]
+            found.append(pa.Table.from_batches([rows.take(pa.array(reached))]))
+            later = np.append(deadlines[deadlines > until_ms], deadlines[reached])
+            chunk.earliest = int(later.min()) if len(later) else None
+        rows = pa.concat_tables(found).combine_chunks()
+        return Groups(hashes_of(rows), self._columns.keys_in(rows), np.empty(0, np.int64))
+
+    def select(self, hashes: ArrayLike = (), slots: ArrayLike = (), *, keep: ArrayLike = ()) -> pa.Table:
+        """Return the rows held of these key hashes, and of these slots except for the key hashes in `keep`."""
+        return self._log.gather(self._positions(hashes, slots, keep)[1])
+
+    def extract(self, hashes: ArrayLike = (), slots: ArrayLike = (), *, keep: ArrayLike = ()) -> pa.Table:
+        """Remove what `select` returns, and return it."""
+        found, positions = self._positions(hashes, slots, keep)
+        rows = self._log.gather(positions)
+        self._forget(found, positions, self._columns.keys_in(rows))
+        return rows
+
+    def install(self, rows: pa.Table) -> None:
+        """Take in what `extract` gave on another channel; a key that is held already raises `StateError`."""
+        groups, values = self.group_stored(rows)
+        if len(groups) < rows.num_rows:
+            raise StateError("a key stands twice in the rows to install", got=rows.num_rows - len(groups))
+        _, exists = self.get(groups)
+        if exists.any():
+            first = groups.keys.slice(int(np.argmax(exists)), 1).to_pylist()[0]
+            raise StateError("a key to install is held already", got=first)
+        self.put(groups, values)
+
+    def scan(self) -> Iterator[pa.Table]:
+        """Yield all rows held, chunk by chunk, in no particular order."""
+        index = self._open_index
+        for chunk in self._log:
+            if chunk.live:
+                rows = self._log.batch(chunk)
+                live = index.is_live(hashes_of(rows), positions_of(chunk.sequence, chunk.rows))
+                yield pa.Table.from_batches([rows.take(pa.array(np.flatnonzero(live)))])
+
+    def group_stored(self, rows: pa.Table) -> tuple[Groups, pa.Table]:
+        """Group rows of `row_schema` by key; returns the groups and the value columns, row by row."""
+        return self.group_stored_rows(rows, self._columns.keys, self._columns.values)
+
+    @staticmethod
+    def group_stored_rows(rows: pa.Table, key_schema: pa.Schema, value_schema: pa.Schema) -> tuple[Groups, pa.Table]:
+        """Group rows of a state's `row_schema` by key, without that state."""
+        columns = Columns.of(key_schema, value_schema)
+        if rows.column_names != columns.rows.names:
+            raise ArgumentError("these rows are not from a state of this kind", got=rows.column_names)
+        rows = rows.cast(columns.rows).combine_chunks()
+        groups = group_rows(columns.keys_in(rows), hashes_of(rows), columns.keys.names)
+        return groups, columns.values_in(rows)
+
+    @property
+    def earliest(self) -> int | None:
+        """No key held has a deadline before this; None if no key has one."""
+        self._check_open()
+        return min((chunk.earliest for chunk in self._log if chunk.live and chunk.earliest is not None), default=None)
+
+    def commit(self, nonce: str) -> None:
+        """Write what has changed to the store, publish the local copy, and close: `flush`, then `publish`."""
+        self.flush(nonce)
+        self.publish()
+
+    def flush(self, nonce: str) -> None:
+        """Write what has changed to the store.
+
+        Writes the rows that changed, and on average a few times as many that are merged or cleaned; nothing if nothing
+        changed. Afterwards the state may be read, not changed.
+
+        Parameters
+        ----------
+        nonce
+            Text that no other attempt at any batch of this channel uses: letters, digits, ``-`` and ``_``.
+        """
+        if not _NONCE.fullmatch(nonce):
+            raise ArgumentError("a nonce consists of at most 100 letters, digits, - and _", got=nonce)
+        index, log, store = self._open_index, self._log, self._log.store
+        if not log.segments and not log.removed:
+            return
+        before = {chunk.sequence for chunk in log.chunks}
+        compaction = Compaction(log, index, self._layout, self._manifest.cleaned)
+        for chunk, rows in compaction.run(nonce):
+            store.write_chunk(chunk.sequence, to_store(rows))
+            self._entry.write_chunk(chunk.name, rows)
+        for sequence in sorted(before - {chunk.sequence for chunk in log.chunks}):
+            store.remove_chunk(sequence)
+        self._manifest = self._manifest.after(
+            nonce,
+            log.chunks,
+            next_sequence=log.next_sequence,
+            rows=index.rows,
+            cleaned=compaction.cleaned,
+            shared=self._shared,
+        )
+        store.write_manifest(self._manifest.to_bytes())
+
+    def publish(self) -> None:
+        """Let the next task on this machine find the local copy, and close."""
+        self._check_open()
+        self._entry.keep_chunks({chunk.name for chunk in self._resident()})
+        self._closed = True
+        self._entry.publish(self._manifest)
+
+    def release(self) -> None:
+        """Give the local copy back as it was found, and close; for those who only read."""
+        if self._log.segments or self._log.removed:
+            raise StateError("this state has been changed", hint="commit it, or close it")
+        self.publish()
+
+    def close(self) -> None:
+        """Drop what has changed since `open`; after `commit`, nothing."""
+        if not self._closed:
+            self._closed = True
+            self._entry.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _resident(self) -> list[Chunk]:
+        """Return the chunks that the local copy may hold: the newest, as far as their live rows fit."""
+        chunks = list(self._log)
+        if self._memory_bytes is None:
+            return chunks
+        mean_bytes = self.bytes / max(1, self.rows)
+        kept, left = [], float(self._memory_bytes)
+        for chunk in reversed(chunks):
+            left -= chunk.live * mean_bytes
+            if left < 0:
+                break
+            kept.append(chunk)
+        return kept
+
+    @property
+    def _open_index(self) -> KeyIndex:
+        self._check_open()
+        return self._index
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StateError("this state is closed", hint="open it anew for the next batch")
+
+    def _locate(self, groups: Groups) -> Location:
+        """Find groups; the latest are remembered until the state changes otherwise."""
+        index = self._open_index
+        if self._located is None or self._located[0] is not groups:
+            self._located = groups, locate(groups, index, self._log)
+        return self._located[1]
+
+    def _positions(self, hashes: ArrayLike, slots: ArrayLike, keep: ArrayLike) -> tuple[Hashes, Hashes]:
+        """Return hash and position of each key to select."""
+        index, single = self._open_index, np.unique(np.asarray(hashes, np.int64))
+        found, buckets = [np.empty(0, np.int64)], index.find(single)
+        positions = [np.empty(0, np.int64)]
+        while (buckets != ABSENT).any():
+            single, buckets = single[buckets != ABSENT], buckets[buckets != ABSENT]
+            found.append(single)
+            positions.append(index.positions(buckets))
+            buckets = index.find(single, after=buckets)
+        chosen = np.zeros(self._slots, np.bool_)
+        chosen[np.asarray(slots, np.int64)] = True
+        if chosen.any():
+            in_slots, there = index.in_slots(chosen)
+            apart = ~np.isin(in_slots, np.concatenate([np.asarray(keep, np.int64), *found]))
+            found.append(in_slots[apart])
+            positions.append(there[apart])
+        return np.concatenate(found), np.concatenate(positions)
+
+    def _forget(self, hashes: Hashes, positions: Hashes, keys: pa.Table) -> None:
+        self._open_index.delete(hashes, positions)
+        if len(hashes):
+            self._log.outdate(positions)
+            self._log.bury(hashes, keys)
+        self._located = None

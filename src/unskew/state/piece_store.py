@@ -1,0 +1,80 @@
+"""A channel's state as pieces of files in a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from unskew.codec import dump, load
+from unskew.errors import CheckpointError
+from unskew.state.files import Files, Piece, PieceWriter
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What a piece with a manifest holds: the manifest, and where each chunk lies."""
+
+    manifest: bytes
+    chunks: dict[int, Piece]
+
+
+class PieceStore:
+    """A `ChunkStore` that reads what one manifest names, and writes new pieces beside it.
+
+    Nothing that is written exists for anybody before a record names the new manifest; nothing is ever deleted here.
+
+    Parameters
+    ----------
+    files
+        The place.
+    manifest
+        Where the manifest lies; None for a channel without state.
+    writer
+        Takes new pieces; without one the state may only be read.
+
+    Attributes
+    ----------
+    manifest
+        Where the manifest lies now.
+    """
+
+    def __init__(self, files: Files, manifest: Piece | None, writer: PieceWriter | None = None) -> None:
+        self._files, self._writer, self.manifest = files, writer, manifest
+        self._stored = _Stored(b"", {})
+        if manifest is not None:
+            data = bytes(files.read_piece(manifest))
+            self._stored = load(_Stored, data, where=f"{files.root}/{manifest.file}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files that the state consists of, in order."""
+        pieces = [*self._stored.chunks.values(), *([self.manifest] if self.manifest else [])]
+        return tuple(sorted({piece.file for piece in pieces}))
+
+    def read_manifest(self) -> bytes | None:
+        """Return the manifest; None before the first commit."""
+        return self._stored.manifest or None
+
+    def write_manifest(self, data: bytes) -> None:
+        """Write a new manifest, with the places of all chunks."""
+        self._stored = _Stored(data, self._stored.chunks)
+        self.manifest = self._must_write().write(dump(self._stored))
+
+    def read_chunk(self, sequence: int) -> pa.Buffer:
+        """Return the chunk with this number, or raise `CheckpointError` if it is missing or damaged."""
+        if sequence not in self._stored.chunks:
+            raise CheckpointError("a chunk of state is missing", got=sequence, hint="restore the checkpoint")
+        return self._files.read_piece(self._stored.chunks[sequence])
+
+    def write_chunk(self, sequence: int, data: bytes) -> None:
+        """Write a chunk."""
+        self._stored.chunks[sequence] = self._must_write().write(data)
+
+    def remove_chunk(self, sequence: int) -> None:
+        """Leave a chunk out of the next manifest; the piece stays for those who still name it."""
+        del self._stored.chunks[sequence]
+
+    def _must_write(self) -> PieceWriter:
+        assert self._writer is not None, "this state was opened for reading"
+        return self._writer

@@ -1,0 +1,109 @@
+"""The tasks of a batch in this process: the same functions that Spark runs, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from unskew.runtime.jobs import Whole, Work, no_packs
+from unskew.runtime.prepare import Prepare
+from unskew.runtime.wire import LAST, RESULTS
+
+Batches = Iterable[pa.RecordBatch]
+Task = Callable[[Iterator[pa.RecordBatch]], Batches]
+
+
+def _nothing(what: str) -> None:
+    pass
+
+
+@dataclass(eq=False)
+class LocalJobs:
+    """The rows of one batch in partitions; see `unskew.runtime.jobs.Jobs`.
+
+    Parameters
+    ----------
+    partitions
+        The rows.
+    cores
+        Tasks that could run at once.
+    initial
+        Gives parcels with state to begin with.
+    happening
+        Called before and after every task; raises where a test wants it to fail.
+    """
+
+    partitions: Sequence[pa.Table]
+    cores: int = 2
+    initial: Callable[[Work], Batches] | None = None
+    happening: Callable[[str], None] = _nothing
+    drained: int = 0
+    _packs: list[list[pa.RecordBatch]] = field(default_factory=list)
+
+    def count(self, prepare: Prepare) -> list[bytes]:
+        """Prepare every partition."""
+        for number, rows in enumerate(self.partitions):
+            self._packs.append(self._task("prepare", partial(prepare, number), rows.to_batches()))
+        packs = [batch for task in self._packs for batch in task]
+        last = [batch for batch in packs if batch.column("sequence")[0].as_py() == LAST]
+        return [batch.column("counts")[0].as_py() for batch in last]
+
+    def work(self, work: Work) -> pa.Table:
+        """Route the packs, then run the channels."""
+        return self._run([self._task("route", work.route, packs) for packs in self._packs], work)
+
+    def direct(self, prepare: Prepare, work: Work) -> pa.Table:
+        """Run both halves; without partitions there is no task that could carry orders."""
+        if not self.partitions:
+            return self.errands(work)
+        tasks = []
+        for number, rows in enumerate(self.partitions):
+            task = partial(_routed, prepare, work, number)
+            tasks.append(self._task("route", task, rows.to_batches()))
+        return self._run(tasks, work)
+
+    def whole(self, whole: Whole) -> pa.Table:
+        """Run everything in one task; none without partitions."""
+        if not self.partitions:
+            return RESULTS.empty_table()
+        rows = [batch for table in self.partitions for batch in table.to_batches()]
+        return pa.Table.from_batches(self._task("whole", partial(whole, 0), rows), RESULTS)
+
+    def errands(self, work: Work) -> pa.Table:
+        """Run channels that have something to do though there are no rows."""
+        return self._run([self._task("route", work.route, [no_packs()])], work)
+
+    def drain(self) -> None:
+        """Count that the rows have flowed."""
+        self.drained += 1
+
+    def _run(self, parcels: list[list[pa.RecordBatch]], work: Work) -> pa.Table:
+        if self.initial is not None:
+            parcels.append(list(self.initial(work)))
+        if work.worker is not None:
+            parcels = [self._task("worker", work.worker, mine) for mine in _shuffled(parcels, work.tasks)]
+        results = [self._task("channels", work.channels, mine) for mine in _shuffled(parcels, work.tasks)]
+        return pa.Table.from_batches([batch for task in results for batch in task], RESULTS)
+
+    def _task(self, name: str, function: Task, batches: Batches) -> list[pa.RecordBatch]:
+        self.happening(f"before {name}")
+        result = list(function(iter(batches)))
+        self.happening(f"after {name}")
+        return result
+
+
+def _routed(prepare: Prepare, work: Work, source: int, batches: Iterator[pa.RecordBatch]) -> Batches:
+    return work.route(prepare(source, batches))
+
+
+def _shuffled(parcels: list[list[pa.RecordBatch]], tasks: int) -> list[list[pa.RecordBatch]]:
+    """Return what comes to each task."""
+    rows = [row for task in parcels for batch in task for row in _single(batch)]
+    return [[row for row in rows if row.column("task")[0].as_py() == task] for task in range(tasks)]
+
+
+def _single(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    return [batch.slice(row, 1) for row in range(batch.num_rows)]
