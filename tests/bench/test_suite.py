@@ -9,7 +9,7 @@ from pathlib import Path
 from unskew.bench import Row, benchmarks, report, suite
 from unskew.bench.suite import expected_seconds, run_each
 
-PROMISED = {"routing", "state", "planners", "splitters", "operators", "migration", "skew", "scale"}
+PROMISED = {"routing", "state", "planners", "splitters", "operators", "migration", "skew", "race", "scale"}
 
 
 def python(code):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from unskew.bench.skew.parts import whole_parts
-from unskew.bench.skew.rows import THROUGHPUT
+from unskew.bench.race.parts import whole_parts
+from unskew.bench.race.rows import THROUGHPUT
 from unskew.experiments import running
 from unskew.experiments.fang.running import judge_running
 from unskew.experiments.pkg.verdicts_running import figure_10, table_3
@@ -83,10 +83,10 @@ def test_the_newest_whole_run_counts(tmp_path):
         ("bbb", False, "2026-01-03", 0.3),
         ("ccc", True, "2026-01-04", 0.4),
     ):
-        record = {"benchmark": "skew", "commit": commit, "machine": {}, "quick": quick, "began": began}
+        record = {"benchmark": "race", "commit": commit, "machine": {}, "quick": quick, "began": began}
         record["rows"] = [{**rows[0], "value": value}]
         (tmp_path / commit).mkdir()
-        (tmp_path / commit / "skew.json").write_text(json.dumps(record))
+        (tmp_path / commit / "race.json").write_text(json.dumps(record))
     assert newest_run(tmp_path).throughput("Social", "Mixed 0.02") == 0.3
     with pytest.raises(LookupError):
         newest_run(tmp_path / "aaa").throughput("Social", "Mixed 0.02")

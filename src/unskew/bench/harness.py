@@ -37,6 +37,8 @@ class Row:
         Whether a ``"higher"`` or a ``"lower"`` value is better; decides `met`.
     samples
         What was measured again and again, in order and in the same unit, if the value sums that up; gives `spread`.
+    interval
+        Where the value lies with 95 % confidence, low and high, if that was estimated.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Row:
     target: float | None = None
     better: Better = "higher"
     samples: Sequence[float] = ()
+    interval: tuple[float, float] | None = None
 
     @property
     def met(self) -> bool | None:
@@ -81,9 +84,10 @@ class Row:
         return {name: getattr(self, name) for name in names}
 
     def as_record(self) -> dict[str, object]:
-        """Return all that is known, for the file: the seven fields, what is better, spread and samples."""
+        """Return all that is known, for the file: the seven fields, what is better, spread, samples and interval."""
         samples = [float(f"{sample:.5g}") for sample in self.samples]
-        return {**self.as_dict(), "better": self.better, "spread": self.spread, "samples": samples}
+        more = {"better": self.better, "spread": self.spread, "samples": samples}
+        return {**self.as_dict(), **more, "interval": self.interval and list(self.interval)}
 
 
 @dataclass(frozen=True)

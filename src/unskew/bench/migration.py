@@ -1,33 +1,37 @@
-"""What a migration costs while the query runs: batches in which state moves, beside quiet ones of the same query."""
+"""What a migration costs while the query runs: a query that moves state in every batch, beside one that moves none."""
 
 from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import ClassVar
+from statistics import mean
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
 
-import unskew
+from unskew.bench.count_and_sum import balanced_sums
 from unskew.bench.harness import Benchmark, Row
-from unskew.bench.streams import discard, read_files, write_file
+from unskew.bench.lane import Then, by_turns
+from unskew.bench.pairs import batch_rows, ratio_of_medians
+from unskew.bench.streams import discard, read_files, temporary_session, write_file
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing.table import RoutingTable
-from unskew.spark import session
 
-CHANNELS = 4
 MOVED_SHARE = 0.05
-PERIOD = 4
+WARM_UP = 4
+MOVING, QUIET = "moving", "quiet"
 
 
 @dataclass(frozen=True)
 class MoveAShare(Planner):
     """Gives a share of the slots to the next channel, whatever the load."""
 
+    for_balance: ClassVar[bool] = False
     tolerance: float = 0.0
     share: float = MOVED_SHARE
 
@@ -42,63 +46,59 @@ class MoveAShare(Planner):
 
 
 class MigrationBenchmark(Benchmark):
-    """Move 5 % of the state every few batches, and compare these batches with the quiet ones between them.
+    """A running count and sum of which 5 % of the state moves in every batch, and the same query with none moving.
 
-    State moves within one batch, together with its rows. All batches are planned ahead and run as one job, so that
-    nothing but the move tells them apart. The interval is a bootstrap of the ratio of medians.
+    The two take turns, a batch each. Both count every batch first and plan it by its own counts, with a planner that
+    draws slots and leaves the load alone: nothing but the moves tells them apart. The first batch holds all keys, and
+    with three more it warms up. The interval is a bootstrap of turns.
     """
 
     name: ClassVar[str] = "migration"
-    summary: ClassVar[str] = "batch time while state moves, beside quiet batches of the same query"
+    summary: ClassVar[str] = "batches in which state moves, beside quiet ones of the same stream"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, on fewer keys and batches."""
-        keys, rows, batches = (50_000, 50_000, 24) if quick else (500_000, 300_000, 64)
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            quiet, moving, share = _run(Path(home), keys, rows, batches)
-        low, ratio, high = ratio_of_medians(moving, quiet)
-        name = f"batch time while {share:.1%} of the state moves over quiet batches"
+        """Measure; quickly, on fewer keys and in fewer turns."""
+        if quick:
+            self.note("A quick run has few turns: targets are judged by the whole run.")
+            return self.run_size(keys=100_000, rows=100_000, turns=16)
+        return self.run_size(keys=500_000, rows=300_000, turns=80)
+
+    def run_size(self, keys: int, rows: int, turns: int) -> list[Row]:
+        """Measure with so many keys held and so many rows a batch."""
+        with (
+            tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home,
+            temporary_session("local[2,4]") as spark,
+        ):
+            _write(Path(home, "files"), keys, rows, WARM_UP + turns)
+            lanes = by_turns(
+                {
+                    MOVING: partial(_begin, spark, Path(home), MOVED_SHARE),
+                    QUIET: partial(_begin, spark, Path(home), 0.0),
+                }
+            )
+            seconds = {name: lane.after(WARM_UP) for name, lane in lanes.items()}
+            figures = lanes[MOVING].query.figures[WARM_UP:]
+        share = mean(each.moved_bytes / each.state_bytes for each in figures)
+        name = f"{share:.1%} of {keys:,} keys' state moves, {rows:,} rows a batch"
+        ratio = ratio_of_medians(seconds[MOVING], seconds[QUIET])
         return [
-            Row(name, "unskew", ratio, "x", target=1.10, better="lower"),
-            Row(f"{name}, 95 % interval from", "unskew", low, "x"),
-            Row(f"{name}, 95 % interval to", "unskew", high, "x"),
-            Row("moving batches", "unskew", median(moving), "s", better="lower", samples=moving),
-            Row("quiet batches", "unskew", median(quiet), "s", better="lower", samples=quiet),
+            ratio.row(f"{name}: {MOVING} over {QUIET}", target=1.10, better="lower"),
+            *batch_rows(name, seconds),
         ]
 
 
-def ratio_of_medians(moving: list[float], quiet: list[float], draws: int = 10_000) -> tuple[float, float, float]:
-    """Return the ratio of medians with a 95 % bootstrap interval around it: low, ratio, high.
-
-    Examples
-    --------
-    >>> ratio_of_medians([2.0, 2.0, 2.0], [1.0, 1.0, 1.0])
-    (2.0, 2.0, 2.0)
-    """
-    rng = np.random.default_rng(0)
-    medians = [np.median(rng.choice(np.array(sample), (draws, len(sample))), axis=1) for sample in (moving, quiet)]
-    low, high = np.quantile(medians[0] / medians[1], [0.025, 0.975])
-    return float(low), median(moving) / median(quiet), float(high)
-
-
-def _run(home: Path, keys: int, rows: int, batches: int) -> tuple[list[float], list[float], float]:
-    rng = np.random.default_rng(0)
-    names = pa.array([f"k{i}" for i in range(keys)])
-    write_file(home / "data", 0, names, np.ones(keys))
+def _write(files: Path, keys: int, rows: int, batches: int) -> None:
+    """Write a batch with every key once, and then batches of keys drawn evenly."""
+    rng, names = np.random.default_rng(0), pa.array([f"k{i}" for i in range(keys)])
+    write_file(files, 0, names, np.ones(keys))
     for batch in range(1, batches):
-        write_file(home / "data", batch, names.take(pa.array(rng.integers(0, keys, rows))), np.ones(rows))
-    spark = session(master="local[2,4]")
-    try:
-        events = read_files(spark, home / "data")
-        balanced = unskew.balance(
-            events, "key", channels=CHANNELS, planner=MoveAShare(), plan="ahead", interval=PERIOD, min_gain=-np.inf
-        )
-        writer = balanced.aggregate(n="count", total="sum(value)").writeStream.foreachBatch(discard)
-        query = writer.option("checkpointLocation", str(home / "checkpoint")).trigger(availableNow=True).start()
-        query.awaitTermination()
-        seconds = {p.batchId: p.durationMs["triggerExecution"] / 1e3 for p in query.recentProgress if p.batchId > 2}
-        shares = {each.batch_id: each.moved_bytes / each.state_bytes for each in query.figures if each.moved_slots}
-    finally:
-        spark.stop()
-    quiet = [s for batch, s in seconds.items() if batch not in shares]
-    return quiet, [s for batch, s in seconds.items() if batch in shares], float(np.mean(list(shares.values())))
+        write_file(files, batch, names.take(pa.array(rng.integers(0, keys, rows))), np.ones(rows))
+
+
+def _begin(spark: SparkSession, home: Path, share: float, then: Then) -> Any:
+    def sink(rows: DataFrame, batch_id: int) -> None:
+        discard(rows, batch_id)
+        then(batch_id)
+
+    options = {"planner": MoveAShare(share=share), "plan": "own", "min_gain": -np.inf}
+    return balanced_sums(read_files(spark, home / "files"), str(home / f"checkpoint {share}"), sink, **options)

@@ -1,182 +1,255 @@
-"""Keyed state on Spark: unskew beside Spark's own ways, on the same batches."""
+"""Keyed state: what a batch costs unskew beside Spark's own operators, and what a large state costs it."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
-import unskew
+from unskew.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums, native_sums, start
+from unskew.bench.drop_in import NATIVE, OURS, StartWithSink, native_and_drop_in, run_checked, write_stream
 from unskew.bench.harness import Benchmark, Row
-from unskew.bench.streams import NATIVE_STATE, batch_seconds, discard, write_file, write_files
-from unskew.spark import session
+from unskew.bench.lane import Begin, Then, by_turns
+from unskew.bench.pairs import batch_rows, difference_of_medians, ratio_of_medians
+from unskew.bench.streams import discard, read_files, temporary_session, write_file, write_files
+from unskew.errors import StateError
 
-CHANNELS = 4
-OURS = "unskew"
-DROP_IN, LEAN = "drop-in", "lean"
-PER_KEY_TARGETS = {OURS: 25.0, DROP_IN: 3.5, LEAN: 10.0}
-OUTPUT, STATE = "key string, n long, total double", "n long, total double"
+EMPTY, LEAN = "empty foreachBatch", "lean"
+DROP_IN = "drop-in"
+RESTART_BATCHES = 5
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How often contenders take turns, those that warm up not counted, and how often a query is restarted."""
+
+    drop_in: int
+    small_drop_in: int
+    smallest: int
+    aggregates: int
+    held: int
+    restarts: int
+
+
+WHOLE = Turns(drop_in=12, small_drop_in=20, smallest=60, aggregates=12, held=40, restarts=5)
+QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, aggregates=4, held=10, restarts=2)
 
 
 class StateBenchmark(Benchmark):
-    """A running count and sum per key, as Spark users write it, and as unskew does it.
+    """A running count and sum per key, as Spark users write it and as unskew runs it, on two cores.
 
-    Every contender reads the same files, one per batch, on two cores and four state partitions, and its output is
-    taken in whole. A value is the median time of a batch; a ratio, how many times faster than the peer.
+    *Drop-in* is one pandas function in Spark's ``applyInPandasWithState`` and in unskew's. It reads the key's count and
+    sum from the state, adds the batch's rows of that key, writes the state and yields a frame of one row. Keys have
+    Zipf 1.0 frequencies; others become hot every six batches. *Lean* is the same logic in ``apply_per_key``. Native
+    Spark keeps its state in RocksDB with changelogs, and has as many partitions as unskew has channels. Results of
+    these are checked.
+
+    The smallest batches run beside a query with the same source and trigger whose ``foreachBatch`` does nothing: what
+    is above it is unskew's own cost, with the function's.
+
+    Two queries that touch 10,000 keys a batch hold few and many keys. The one that holds many is then restarted, with
+    the executors' local copies of its state there and deleted, in turns.
     """
 
     name: ClassVar[str] = "state"
-    summary: ClassVar[str] = "running aggregates and per-key functions, beside Spark's own state"
+    summary: ClassVar[str] = "keyed state beside Spark's own operators: large and small batches, large state, restarts"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, on a tenth of the rows, which no target is meant for, and without the largest sizes."""
-        spark = session(master="local[2,4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)})
-        try:
-            with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-                if quick:
-                    self.note("Targets are judged by the whole run: small batches are mostly Spark's fixed cost.")
-                    results = aggregates(spark, Path(home) / "many", 50_000, rounds=1)
-                    return results + per_key_functions(spark, Path(home) / "per-key", 50_000)
+        """Measure; quickly, in fewer turns."""
+        if quick:
+            self.note("A quick run has few turns: targets are judged by the whole run.")
+        return self.run_turns(QUICK if quick else WHOLE)
+
+    def run_turns(self, turns: Turns, scale: float = 1.0) -> list[Row]:
+        """Measure with so many turns; a `scale` below 1 makes batches and state smaller."""
+
+        def rows(count: int) -> int:
+            return int(count * scale)
+
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as folder:
+            home = Path(folder)
+            with temporary_session("local[2,4]", {"spark.local.dir": str(home / "local")}) as spark:
                 return [
-                    *aggregates(spark, Path(home) / "many", 500_000, rounds=3, target=1.0),
-                    *per_key_functions(spark, Path(home) / "per-key", 500_000, targets=PER_KEY_TARGETS),
-                    *aggregates(spark, Path(home) / "large", 4_000_000, rounds=2, target=0.8),
-                    *touched_and_held(spark, Path(home) / "held"),
+                    *drop_in(spark, home / "large", rows(100_000), 2, turns.drop_in, target=4.5, lean=True),
+                    *drop_in(spark, home / "small", rows(5_000), 8, turns.small_drop_in, target=1.5),
+                    *own_cost(spark, home / "smallest", rows(1_000), turns.smallest),
+                    *aggregates(spark, home / "aggregates", rows(500_000), turns.aggregates),
+                    *touched_and_held(
+                        spark,
+                        home / "held",
+                        rows(10_000),
+                        rows(2_000_000),
+                        turns.held,
+                        turns.restarts,
+                        partial(delete_copies, home / "local"),
+                    ),
                 ]
-        finally:
-            spark.stop()
 
 
-def aggregates(spark: SparkSession, folder: Path, rows: int, rounds: int, target: float | None = None) -> list[Row]:
-    """Compare with Spark's native aggregation."""
-    write_files(folder, batches=9, rows=rows, keys=100_000)
-    times = batch_seconds(spark, folder, {OURS: balanced_sums, "native": native_sums}, rounds=rounds, skipped=4)
-    return _compared(f"count and sum, {rows:,} rows a batch", times, "native", target)
-
-
-def per_key_functions(
-    spark: SparkSession, folder: Path, rows: int, targets: Mapping[str, float] = MappingProxyType({})
+def drop_in(
+    spark: SparkSession, home: Path, rows: int, channels: int, turns: int, *, target: float, lean: bool = False
 ) -> list[Row]:
-    """Compare with Spark's applyInPandasWithState, the same function in both."""
-    write_files(folder, batches=4, rows=rows, keys=100_000)
-    contenders = {
-        OURS: balanced_sums,
-        DROP_IN: balanced_function,
-        LEAN: balanced_lean_function,
-        "applyInPandasWithState": native_function,
-    }
-    times = batch_seconds(spark, folder, contenders, rounds=1, skipped=1)
-    peer = median(times["applyInPandasWithState"])
-    name = f"per-key count and sum, {rows:,} rows a batch"
+    """Compare ``applyInPandasWithState`` of both, the same function in each."""
+    warm_up = 2
+    write_stream(home, warm_up + turns, rows, channels)
+    contenders = native_and_drop_in(channels)
+    if lean:
+        contenders[LEAN] = partial(balanced_lean_function, channels=channels)
+    lanes = run_checked(spark, home, contenders, channels)
+    seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
+    name = f"{DROP_IN}, {rows:,} rows, {channels} channels"
+    return [
+        ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=target),
+        *batch_rows(name, seconds),
+    ]
+
+
+def own_cost(spark: SparkSession, home: Path, rows: int, turns: int) -> list[Row]:
+    """Compare the drop-in with a query of Spark's that has the same source and trigger, and does nothing."""
+    warm_up = 5
+    write_files(home / "files", warm_up + turns, rows, keys=500)
+
+    def begin(start_query: StartWithSink, checkpoint: str) -> Begin:
+        return lambda then: start_query(
+            read_files(spark, home / "files"), str(home / checkpoint), lambda _, batch_id: then(batch_id)
+        )
+
+    ours = partial(balanced_function, channels=None)
+    lanes = by_turns({DROP_IN: begin(ours, "ours"), EMPTY: begin(start, "empty")})
+    seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
+    own = difference_of_medians(*([1e3 * each for each in seconds[who]] for who in (DROP_IN, EMPTY)))
+    name = f"{rows:,} rows"
+    return [
+        own.row(f"{name}: {DROP_IN} above an {EMPTY}", "ms", target=170, better="lower"),
+        *batch_rows(name, seconds),
+    ]
+
+
+def aggregates(spark: SparkSession, home: Path, rows: int, turns: int) -> list[Row]:
+    """Compare with Spark's native aggregation, which combines rows in generated code."""
+    warm_up, channels = 3, 2
+    spark.conf.set("spark.sql.shuffle.partitions", str(channels))
+    write_files(home / "files", warm_up + turns, rows, keys=100_000)
+    starts: dict[str, StartWithSink] = {NATIVE: native_sums, OURS: partial(balanced_sums, channels=channels)}
+    lanes = by_turns({who: _discarding(spark, home / "files", home / who, each) for who, each in starts.items()})
+    seconds = {who: lane.after(warm_up) for who, lane in lanes.items()}
+    name = f"count and sum, {rows:,} rows, {channels} channels"
+    return [
+        ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=1.0),
+        *batch_rows(name, seconds),
+    ]
+
+
+def touched_and_held(
+    spark: SparkSession,
+    home: Path,
+    touched: int,
+    held: int,
+    turns: int,
+    restarts: int,
+    delete: Callable[[], None],
+) -> list[Row]:
+    """Compare batches that touch as many keys of a large state and of a small one; then restart the large one.
+
+    `delete` deletes the local copies of state.
+    """
+    warm_up = 4  # the first batch brings all keys
+    few, many = (f"{count:,} keys held" for count in (touched, held))
+    sizes = {many: held, few: touched}
+    for name, size in sizes.items():
+        write_file(home / name, 0, _names(np.arange(size)), np.ones(size))
+        _write_touching(home / name, size, touched, first=1, count=warm_up - 1 + turns)
+    lanes = by_turns(
+        {name: _discarding(spark, home / name, home / f"{name} checkpoint", balanced_sums) for name in sizes}
+    )
+    seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
+    rows = [
+        ratio_of_medians(seconds[many], seconds[few]).row(
+            f"{touched:,} keys touched: {many} over {few}", target=1.3, better="lower"
+        ),
+        *batch_rows(f"{touched:,} keys touched", seconds),
+    ]
+
+    def restart(number: int) -> list[float]:
+        _write_touching(
+            home / many, held, touched, first=warm_up + turns + number * RESTART_BATCHES, count=RESTART_BATCHES
+        )
+        query = balanced_sums(read_files(spark, home / many), str(home / f"{many} checkpoint"))
+        query.awaitTermination()
+        return [each.durationMs["triggerExecution"] / 1e3 for each in query.recentProgress if each.numInputRows]
+
+    return [*rows, *restarted(f"restart, {many}", restart, delete, restarts)]
+
+
+def restarted(
+    name: str, restart: Callable[[int], Sequence[float]], delete: Callable[[], None], restarts: int
+) -> list[Row]:
+    """Return the first batch after a restart over a later one, with local copies there and gone, in turns.
+
+    Parameters
+    ----------
+    restart
+        Runs the query for the n-th time, and returns what each of its batches took.
+    delete
+        Deletes the local copies.
+    restarts
+        How often of each kind.
+    """
+    first: dict[str, list[float]] = {"there": [], "gone": []}
+    later: dict[str, list[float]] = {"there": [], "gone": []}
+    for number in range(2 * restarts):
+        copy = "gone" if number % 2 else "there"
+        if copy == "gone":
+            delete()
+        taken = restart(number)
+        first[copy].append(taken[0])
+        later[copy].append(median(taken[1:]))
     return [
         *(
-            Row(
-                f"{name}: times faster",
-                who,
-                peer / median(times[who]),
-                "x",
-                ratio=peer / median(times[who]),
-                target=targets.get(who),
+            ratio_of_medians(first[copy], later[copy]).row(
+                f"{name}, local copy {copy}: first batch over a later one", better="lower"
             )
-            for who in (OURS, DROP_IN, LEAN)
+            for copy in first
         ),
-        *(Row(name, who, median(seconds), "s", better="lower", samples=seconds) for who, seconds in times.items()),
+        *batch_rows(f"{name}, first batch", {f"local copy {copy}": taken for copy, taken in first.items()}),
+        *batch_rows(f"{name}, later batches", {f"local copy {copy}": taken for copy, taken in later.items()}),
     ]
 
 
-def touched_and_held(spark: SparkSession, folder: Path, touched: int = 10_000, held: int = 2_000_000) -> list[Row]:
-    """Compare batches that touch as many keys of a large state and of a small one."""
-    rng = np.random.default_rng(0)
-    names = pa.array([f"k{i}" for i in range(held)])
-    for size in (held, touched):
-        for batch, first in enumerate(range(0, size, held // 4)):
-            part = names.slice(first, min(held // 4, size - first))
-            write_file(folder / str(size), batch, part, np.ones(len(part)))
-        for batch in range(4, 14):
-            drawn = rng.choice(size, touched, replace=False)
-            write_file(folder / str(size), batch, names.take(pa.array(drawn)), np.ones(touched))
-    seconds = {
-        size: batch_seconds(spark, folder / str(size), {OURS: balanced_sums}, rounds=1, skipped=-8)[OURS]
-        for size in (held, touched)
-    }
-    ratio = median(seconds[held]) / median(seconds[touched])
-    name = f"{touched:,} keys touched, {held:,} held over {touched:,} held"
-    return [
-        Row(name, OURS, ratio, "x", target=1.5, better="lower"),
-        *(
-            Row(f"{touched:,} keys touched, {size:,} held", OURS, median(s), "s", better="lower", samples=s)
-            for size, s in seconds.items()
-        ),
-    ]
+def _write_touching(files: Path, held: int, touched: int, *, first: int, count: int) -> None:
+    for batch in range(first, first + count):
+        drawn = np.random.default_rng(batch).choice(held, touched, replace=False)
+        write_file(files, batch, _names(drawn), np.ones(touched))
 
 
-def native_sums(events: DataFrame, checkpoint: str) -> Any:
-    """Spark's own aggregation in update mode."""
-    sums = events.groupBy("key").agg(sql.count("*").alias("n"), sql.sum("value").alias("total"))
-    return _started(sums, checkpoint)
+def _names(numbers: np.ndarray[Any, Any]) -> pa.Array:
+    return pa.array([f"k{number}" for number in numbers])
 
 
-def balanced_sums(events: DataFrame, checkpoint: str) -> Any:
-    """The same with unskew's vectorised operator."""
-    return _started(_balanced(events).aggregate(n="count", total="sum(value)"), checkpoint)
+def delete_copies(local: Path) -> None:
+    """Delete the executors' local copies of state; they lie below Spark's local directory."""
+    found = [*local.rglob("unskew-state-*")]
+    if not found:
+        raise StateError("there are no local copies to delete", where=str(local))
+    for folder in found:
+        shutil.rmtree(folder)
 
 
-def native_function(events: DataFrame, checkpoint: str) -> Any:
-    """The same with a function per key, called by Spark."""
-    grouped = events.groupBy("key")
-    return _started(grouped.applyInPandasWithState(count_and_sum, OUTPUT, STATE, "update", "NoTimeout"), checkpoint)
+def _discarding(spark: SparkSession, files: Path, checkpoint: Path, start_query: StartWithSink) -> Begin:
+    def begin(then: Then) -> Any:
+        def sink(rows: DataFrame, batch_id: int) -> None:
+            discard(rows, batch_id)
+            then(batch_id)
 
+        return start_query(read_files(spark, files), str(checkpoint), sink)
 
-def balanced_function(events: DataFrame, checkpoint: str) -> Any:
-    """The same function, called by unskew."""
-    grouped = _balanced(events)
-    return _started(grouped.applyInPandasWithState(count_and_sum, OUTPUT, STATE, "update", "NoTimeout"), checkpoint)
-
-
-def balanced_lean_function(events: DataFrame, checkpoint: str) -> Any:
-    """The same logic as a function of arrays."""
-    return _started(_balanced(events).apply_per_key(lean_count_and_sum, OUTPUT, STATE), checkpoint)
-
-
-def count_and_sum(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
-    """Count and sum in pandas, returning one small frame per key."""
-    n, total = state.get if state.exists else (0, 0.0)
-    for frame in frames:
-        n += len(frame)
-        total += float(frame["value"].sum())
-    state.update((n, total))
-    yield pd.DataFrame({"key": [key[0]], "n": [n], "total": [total]})
-
-
-def lean_count_and_sum(key: tuple[str], rows: Any, state: tuple[Any, ...] | None) -> Any:
-    """Count and sum in NumPy, returning one row per key."""
-    n, total = state or (0, 0.0)
-    values = rows["value"]
-    n, total = n + len(values), total + float(values.sum())
-    return (n, total), (key[0], n, total)
-
-
-def _balanced(events: DataFrame) -> Any:
-    return unskew.balance(events, "key", channels=CHANNELS)
-
-
-def _started(rows: Any, checkpoint: str) -> Any:
-    writer = rows.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
-    return writer.foreachBatch(discard).trigger(availableNow=True).start()
-
-
-def _compared(name: str, times: dict[str, list[float]], peer: str, target: float | None) -> list[Row]:
-    ratio = median(times[peer]) / median(times[OURS])
-    return [
-        Row(f"{name}: times faster than {peer}", OURS, ratio, "x", ratio=ratio, target=target),
-        *(Row(name, who, median(seconds), "s", better="lower", samples=seconds) for who, seconds in times.items()),
-    ]
+    return begin

@@ -22,7 +22,7 @@ Record = dict[str, Any]
 def measure(benchmark: Benchmark, quick: bool) -> Record:
     """Run a benchmark and return all that is to be kept: the report, and how, when and for how long it ran.
 
-    Rows have what is better, spread and samples beside the fields of the report.
+    Rows have what is better, spread, samples and interval beside the fields of the report.
     """
     began, start, load_average = datetime.datetime.now(datetime.UTC), time.perf_counter(), _load_average()
     rows = benchmark.run(quick)
@@ -84,7 +84,7 @@ def load(path: Path) -> Record:
     found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict) or not {"benchmark", "commit", "machine", "rows"} <= set(found):
         raise ArgumentError("this is no result of unskew bench", where=str(path))
-    rows = [{"better": "higher", "spread": None, "samples": [], **row} for row in found["rows"]]
+    rows = [{"better": "higher", "spread": None, "samples": [], "interval": None, **row} for row in found["rows"]]
     return {"summary": "", "quick": False, "began": None, "took_seconds": None, "notes": [], **found, "rows": rows}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from unskew.spark import session
 from unskew.testing import write_batches
 
 SCHEMA = "key string, value double"
+PLACES_SHIFTED = 37
 
 NATIVE_STATE = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -24,19 +27,43 @@ NATIVE_STATE = {
 }
 """Settings of a session whose native queries keep their state in RocksDB; unskew has no use for them."""
 
+Sink = Callable[[DataFrame, int], None]
+"""Takes the rows of a batch and its number."""
 Start = Callable[[DataFrame, str], Any]
 """Starts a query on a stream with a checkpoint and returns it; the query must end by itself."""
 
 
-def write_files(folder: Path, batches: int, rows: int, keys: int, exponent: float = 1.1, seed: int = 0) -> None:
-    """Write one Parquet file per batch: string keys with Zipf frequencies and a value."""
+@contextmanager
+def temporary_session(master: str, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """Run a session in which native queries keep their state in RocksDB, and stop it in the end."""
+    spark = session(master, {**NATIVE_STATE, **(config or {})})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def write_files(
+    folder: Path,
+    batches: int,
+    rows: int,
+    keys: int,
+    exponent: float = 1.1,
+    seed: int = 0,
+    change_every: int | None = None,
+) -> None:
+    """Write one Parquet file per batch: string keys with Zipf frequencies and a whole number as value.
+
+    With `change_every`, other keys become hot after every so many batches.
+    """
     rng = np.random.default_rng(seed)
     weight = 1 / np.arange(1, keys + 1) ** exponent
     cdf = np.cumsum(weight / weight.sum())
     names = np.array([f"k{i}" for i in rng.permutation(keys)])
     for batch in range(batches):
         drawn = np.searchsorted(cdf, rng.random(rows)).clip(0, keys - 1)
-        write_file(folder, batch, pa.array(names[drawn]), rng.random(rows))
+        shifted = PLACES_SHIFTED * (batch // change_every) if change_every else 0
+        write_file(folder, batch, pa.array(names[(drawn + shifted) % keys]), rng.integers(0, 100, rows).astype(float))
 
 
 def write_file(folder: Path, batch: int, keys: pa.Array, values: np.ndarray[Any, Any]) -> None:

@@ -104,6 +104,8 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def _table(record: Mapping[str, Any]) -> Table:
+    from unskew.report.benchmarks import value
+
     table = Table(title=f"{record['benchmark']}  ({record['commit']}, {record['machine']['cores']} cores)")
     for heading in ("what", "contender"):
         table.add_column(heading)
@@ -115,7 +117,7 @@ def _table(record: Mapping[str, Any]) -> Table:
         table.add_row(
             escape(row["name"]),
             escape(row["contender"]),
-            f"{row['value']:,.4g} {row['unit']}",
+            value(row),
             *(f"{row[each]:,.3g}" if row[each] is not None else "" for each in ("spread", "ratio", "target")),
             verdicts[row["met"]],
         )

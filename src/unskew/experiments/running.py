@@ -1,4 +1,4 @@
-"""What the benchmark of skewed streams measured, for the claims that need a running stream."""
+"""What the race on skewed streams measured, for the claims that need a running stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from unskew.bench import store
 from unskew.experiments.claims import Claim
 
-MISSING = "needs the running stream, and unskew bench skew has not been run whole here"
+MISSING = "needs the running stream, and unskew bench race has not been run whole here"
 
 THROUGHPUT = "throughput over round robin"
 LATENCY = "event latency, median"
@@ -20,7 +20,7 @@ Judgement = tuple[str, bool, str]
 
 
 class Running:
-    """The rows of one run of ``unskew bench skew``.
+    """The rows of one run of ``unskew bench race``.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Running:
 
 def newest_run(folder: Path | None = None) -> Running:
     """Return the newest whole run that is kept here; an empty one if there is none."""
-    paths = sorted((folder or store.FOLDER).glob("*/skew.json"))
+    paths = sorted((folder or store.FOLDER).glob("*/race.json"))
     whole = [record for record in map(store.load, paths) if not record["quick"]]
     return Running(max(whole, key=lambda record: record["began"] or "", default={"rows": []}))
 

@@ -66,8 +66,19 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     """
     verdict = {True: "yes", False: "no", None: ""}[row["met"]]
     others = [number(row[name], 3) for name in ("spread", "ratio")]
-    value = f"{number(row['value'])} {row['unit']}".strip()
-    return [row["name"], row["contender"], value, *others, number(row["target"]), verdict]
+    return [row["name"], row["contender"], value(row), *others, number(row["target"]), verdict]
+
+
+def value(row: Mapping[str, Any]) -> str:
+    """Return a row's value with its unit, and with its 95 % interval if it has one.
+
+    Examples
+    --------
+    >>> value({"value": 2.08, "unit": "x", "interval": [1.953, 2.2]})
+    '2.08 x (1.95 to 2.2)'
+    """
+    low, high = (number(end, 3) for end in row.get("interval") or (None, None))
+    return f"{number(row['value'])} {row['unit']}".strip() + (f" ({low} to {high})" if low else "")
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -17,8 +17,9 @@ INTRODUCTION = """\
 # Benchmarks
 
 Written by `make bench`, not by hand. [How it is measured](how-to/measure.md): contenders take turns in one run, values
-are medians, *spread* is the interquartile range of the samples, a *ratio* is to what the row is compared with. Where a
-tuple's cost is waiting, as in `skew`, a few cores play many: that is a statement about balance, not about speed.
+are medians, *spread* is the interquartile range of the samples, a *ratio* is to what the row is compared with. Numbers
+in brackets are a 95 % interval. Where a row's cost is waiting, as in `skew`, a few cores play many: that is a statement
+about balance, not about speed.
 """
 
 

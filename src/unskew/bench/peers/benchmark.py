@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset
 from pyspark.sql import SparkSession
 
+from unskew.bench.count_and_sum import CHANNELS, balanced_function, balanced_sums, native_function, native_sums
 from unskew.bench.harness import Benchmark, Row, interleave
 from unskew.bench.peers.bytewax_flow import BYTEWAX
 from unskew.bench.peers.flink_state import FLINK
@@ -21,7 +22,6 @@ from unskew.bench.peers.peer import Peer, Totals
 from unskew.bench.peers.polars_frames import POLARS
 from unskew.bench.peers.skew_join import joins, write_table
 from unskew.bench.peers.spark_state import transform_with_state
-from unskew.bench.state import CHANNELS, balanced_function, balanced_sums, native_function, native_sums
 from unskew.bench.streams import NATIVE_STATE, Start, batch_seconds, write_files
 from unskew.errors import StateError
 from unskew.spark import session

@@ -9,7 +9,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from unskew.bench.state import OUTPUT, STATE
+from unskew.bench.count_and_sum import OUTPUT, STATE
 from unskew.bench.streams import discard
 
 

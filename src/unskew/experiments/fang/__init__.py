@@ -20,7 +20,7 @@ def run_trial(trial: Trial) -> Measures:
 
 
 class Fang(Experiment):
-    """Figures 7 to 12 and 17 to 21, and the theorems; 13 to 16 by the newest whole ``unskew bench skew``."""
+    """Figures 7 to 12 and 17 to 21, and the theorems; 13 to 16 by the newest whole ``unskew bench race``."""
 
     name: ClassVar[str] = "fang"
     summary: ClassVar[str] = "Mixed, MinTable, MinMig and Readj on a fluctuating Zipf stream; the theorems"

@@ -21,7 +21,7 @@ NOISE = 0.01
 
 
 def judge_running(_: Results, running: Running | None = None) -> Iterator[Claim]:
-    """Judge the claims on throughput and latency by the newest whole run of ``unskew bench skew``."""
+    """Judge the claims on throughput and latency by the newest whole run of ``unskew bench race``."""
     found = newest_run() if running is None else running
     for id, claim, expected, test in CLAIMS:
         yield judge_run(id, figure_of(id), claim, expected, found, test)

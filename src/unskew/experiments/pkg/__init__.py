@@ -27,7 +27,7 @@ JUDGES = (
 
 
 class Pkg(Experiment):
-    """Table 2 and Figures 4 to 9; Figure 10 and Table 3 by the newest whole ``unskew bench skew``."""
+    """Table 2 and Figures 4 to 9; Figure 10 and Table 3 by the newest whole ``unskew bench race``."""
 
     name: ClassVar[str] = "pkg"
     summary: ClassVar[str] = "two choices for every tuple against hashing and whole keys: balance, estimates, skew"

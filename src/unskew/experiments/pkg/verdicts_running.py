@@ -29,7 +29,7 @@ def memory(r: Results) -> list[Claim]:
 
 
 def figure_10(r: Results, running: Running | None = None) -> list[Claim]:
-    """Judge the claims on throughput by the newest whole run of ``unskew bench skew``."""
+    """Judge the claims on throughput by the newest whole run of ``unskew bench race``."""
     found = newest_run() if running is None else running
     return [
         judge_run(

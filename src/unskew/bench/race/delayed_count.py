@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unskew.bench.work import spend
 from unskew.load.statistics import add_up
 from unskew.operators import Clock, Mergeable
 from unskew.state import Groups, KeyedState
 
 Where = Literal["owner", "worker"]
-Kind = Literal["wait", "cpu"]
-
-_NUMBERS = np.arange(2_000, dtype=np.float64)[::-1].copy()
-
-
-def spend(seconds: float, kind: Kind) -> None:
-    """Let time pass: waiting, which holds no core, or computing, which holds one for so many seconds of its time."""
-    if kind == "wait":
-        time.sleep(seconds)
-        return
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        np.sort(_NUMBERS)
 
 
 class DelayedCount(Mergeable):
@@ -44,8 +31,6 @@ class DelayedCount(Mergeable):
     even_tuples
         What every channel takes its time for, whatever it was sent: an even share of the batch makes a query in which
         nothing but the balance is perfect.
-    kind
-        Whether to wait or to compute.
 
     Examples
     --------
@@ -60,9 +45,8 @@ class DelayedCount(Mergeable):
         seconds_per_tuple: float,
         where: Where = "owner",
         even_tuples: float | None = None,
-        kind: Kind = "wait",
     ) -> None:
-        self.seconds_per_tuple, self.where, self.even_tuples, self.kind = seconds_per_tuple, where, even_tuples, kind
+        self.seconds_per_tuple, self.where, self.even_tuples = seconds_per_tuple, where, even_tuples
 
     def __repr__(self) -> str:
         return "DelayedCount()"
@@ -80,7 +64,7 @@ class DelayedCount(Mergeable):
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
         """Count rows; workers take their time."""
         if self.where == "worker":
-            spend(self.seconds_per_tuple * rows.num_rows, self.kind)
+            spend(self.seconds_per_tuple * rows.num_rows, "wait")
         return pa.table([pa.array(groups.counts)], schema=self.value_schema)
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
@@ -97,5 +81,5 @@ class DelayedCount(Mergeable):
         """Add up; owners take their time for the tuples that they were sent, also those combined on the way."""
         if self.where == "owner":
             sent: Any = pc.sum(rows.column("n")).as_py() or 0
-            spend(self.seconds_per_tuple * (sent if self.even_tuples is None else self.even_tuples), self.kind)
+            spend(self.seconds_per_tuple * (sent if self.even_tuples is None else self.even_tuples), "wait")
         return super().update(state, groups, rows, clock)

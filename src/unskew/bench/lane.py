@@ -1,22 +1,24 @@
-"""One contender of a race: a query that stands still at the end of every batch until it is its turn again."""
+"""Streaming queries that take turns: each stands still at the end of a batch until it is its turn again."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Then = Callable[[int], None]
 """Called with a batch's number at its end."""
+Begin = Callable[[Then], Any]
+"""Starts a query that calls what it is given at the end of every batch, and returns the query."""
 
 
 class Lane:
     """Runs a query batch by batch and measures each; while one lane runs, the others hold no core.
 
     What follows a batch, the commits of Spark and unskew, falls into the time of the next one: the sum over all
-    batches lacks nothing but the last commit.
+    batches lacks nothing but the last commit. The first batch's time includes the start of the query.
 
     Parameters
     ----------
@@ -24,9 +26,9 @@ class Lane:
         Starts the query, given something to call at the end of every batch.
     """
 
-    def __init__(self, begin: Callable[[Then], Any]) -> None:
+    def __init__(self, begin: Begin) -> None:
         self._begin = begin
-        self._query: Any = None
+        self.query: Any = None
         self._turn = threading.Semaphore(0)
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._began = 0.0
@@ -37,30 +39,34 @@ class Lane:
     def run_batch(self) -> bool:
         """Run the next batch; return False if there is none left."""
         self._began = time.perf_counter()
-        if self._query is None:
-            self._query = self._begin(self._stand_still)
+        if self.query is None:
+            self.query = self._begin(self._stand_still)
         else:
             self._turn.release()
         while True:
             try:
                 self._ended.get(timeout=0.2)
             except queue.Empty:
-                if not self._query.isActive and self._ended.empty():
+                if not self.query.isActive and self._ended.empty():
                     return False
             else:
                 return True
 
     def finish(self) -> Any:
         """Return the query after its end; raises what it failed with."""
-        self._query.awaitTermination()
-        return self._query
+        self.query.awaitTermination()
+        return self.query
 
     def stop(self) -> None:
         """Stop the query wherever it is."""
         self._stopping = True
         self._turn.release()
-        if self._query is not None:
-            self._query.stop()
+        if self.query is not None:
+            self.query.stop()
+
+    def after(self, skipped: int) -> list[float]:
+        """Return what the batches took, in order and without the first ones."""
+        return [self.seconds[batch] for batch in sorted(self.seconds)][skipped:]
 
     def _stand_still(self, batch_id: int) -> None:
         self.seconds[batch_id] = time.perf_counter() - self._began
@@ -68,3 +74,23 @@ class Lane:
         self._turn.acquire()
         if self._stopping:
             raise InterruptedError
+
+
+def by_turns(contenders: Mapping[str, Begin]) -> dict[str, Lane]:
+    """Let contenders run a batch each in turn until all have run all, and return their lanes.
+
+    Every second turn goes backwards, so that nobody always follows the same neighbour. If one fails, all are stopped
+    and its error is raised.
+    """
+    lanes = {name: Lane(begin) for name, begin in contenders.items()}
+    try:
+        racing = list(lanes.values())
+        while racing:
+            ended = [lane for lane in racing if not lane.run_batch()]
+            for lane in ended:
+                lane.finish()
+            racing = [lane for lane in reversed(racing) if lane not in ended]
+        return lanes
+    finally:
+        for lane in lanes.values():
+            lane.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from unskew.bench.skew.contenders import (
+from unskew.bench.race.contenders import (
     D_CHOICES,
     EVERYBODY,
     MIN_TABLE,
@@ -20,8 +20,8 @@ from unskew.bench.skew.contenders import (
     mixed,
     readj,
 )
-from unskew.bench.skew.race import Setup
-from unskew.bench.skew.streams import CHANNELS, Stream, fluctuating, shifting
+from unskew.bench.race.race import Setup
+from unskew.bench.race.streams import CHANNELS, Stream, fluctuating, shifting
 from unskew.errors import MissingPackageError
 from unskew.workloads.flights import Flights, flights_file
 from unskew.workloads.fluctuation import Fluctuation
@@ -40,46 +40,25 @@ class Part:
     ----------
     stream, contenders, setup
         What runs.
-    targets
-        Whose targets it decides: ``"owner"``, ``"split"`` or nobody's.
     """
 
     stream: Stream
     contenders: Sequence[Contender]
     setup: Setup = field(default_factory=Setup)
-    targets: str = ""
 
 
 def quick_parts() -> list[Part]:
-    """Return the two skews of the headline, on few batches."""
-    setup = Setup(work_seconds=2.0, short=True)
-    one = replace(shifting(1.0, epochs=1, hold=8), warm_up=3)
-    more = replace(shifting(1.4, epochs=1, hold=6), warm_up=3)
-    return [
-        Part(one, (*BOUNDS, mixed(0.02)), setup),
-        Part(more, (*BOUNDS, SPLIT), replace(setup, work_seconds=1.2)),
-    ]
+    """Return one stream on which no owner can carry the hottest key, on few batches."""
+    stream = replace(shifting(1.4, epochs=1, hold=4), warm_up=2)
+    return [Part(stream, (*BOUNDS, mixed(0.02), SPLIT), Setup(work_seconds=1.0, short=True))]
 
 
 def whole_parts() -> Iterator[Part]:
     """Yield everything, most important first."""
-    yield Part(
-        shifting(1.0, epochs=1, hold=40),
-        (*BOUNDS, mixed(0.02), mixed(0.01)),
-        targets="owner",
-    )
-    yield Part(shifting(1.4, epochs=1, hold=20), (*BOUNDS, SPLIT, PKG, D_CHOICES, SALTING), targets="split")
-    yield from cpu_parts()
+    yield Part(shifting(1.0, epochs=1, hold=40), (*BOUNDS, mixed(0.02), mixed(0.01)))
+    yield Part(shifting(1.4, epochs=1, hold=20), (*BOUNDS, SPLIT, PKG, D_CHOICES, SALTING))
     yield Part(replace(shifting(1.0, epochs=1, hold=20), name="all on Zipf 1.0"), EVERYBODY)
     yield from grid()
-
-
-def cpu_parts() -> Iterator[Part]:
-    """Yield Zipf 1.4 keys on two channels that compute, each with a core: in one process, and in two executors."""
-    for name, master in (("local[2]", "local[2,3]"), ("two executors", "local-cluster[2,1,2048]")):
-        stream = replace(shifting(1.4, epochs=1, hold=10), name=f"computing, {name}", warm_up=4)
-        setup = Setup(channels=2, work_seconds=4.0, kind="cpu", master=master)
-        yield Part(stream, (*BOUNDS, mixed(0.02)), setup)
 
 
 def grid() -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""From what was measured to the rows of the report, with the targets of the headline."""
+"""From what was measured to the rows of the report."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from unskew.bench.harness import Row
-from unskew.bench.skew.contenders import HASH, IDEAL, Contender, best_of
-from unskew.bench.skew.measures import UTILISATION, Measured, batches_until_even, by_chance, event_latencies
-from unskew.bench.skew.race import Setup
-from unskew.bench.skew.streams import Stream
+from unskew.bench.race.contenders import HASH, IDEAL, Contender, best_of
+from unskew.bench.race.measures import UTILISATION, Measured, batches_until_even, by_chance, event_latencies
+from unskew.bench.race.race import Setup
+from unskew.bench.race.streams import Stream
 
 THROUGHPUT = f"throughput over {IDEAL}"
 WORK = "throughput if a batch had no fixed cost"
@@ -65,36 +65,3 @@ def _measures(
 
 def _limit(stream: Stream, contender: Contender, setup: Setup) -> float:
     return contender.tolerance + by_chance(stream.rows / setup.channels)
-
-
-def targets(
-    stream: Stream, contenders: Sequence[Contender], setup: Setup, results: Mapping[str, Measured]
-) -> Iterator[Row]:
-    """Yield what the best planner with one owner per key is hoped to reach on Zipf 1.0."""
-    ideal, theirs = results[IDEAL], results[HASH]
-    owners = [each for each in contenders if each.one_owner]
-    best = min(owners, key=lambda each: results[each.name].total_seconds)
-    ours = results[best.name]
-    where, who = f"{stream.name}, best of one owner per key", best.name
-    yield Row(f"{where}: over {IDEAL}", who, ideal.total_seconds / ours.total_seconds, "x", target=0.95)
-    yield Row(f"{where}: over {HASH}", who, theirs.total_seconds / ours.total_seconds, "x", target=1.6)
-    alone = "if a batch had no fixed cost"
-    yield Row(f"{where}: over {IDEAL}, {alone}", who, ours.even_share, "x", target=0.95)
-    yield Row(f"{where}: over {HASH}, {alone}", who, ours.even_share / theirs.even_share, "x", target=1.6)
-    for share, target in ((0.95, 1.15), (0.99, None)):
-        taken, even = (float(np.quantile(each.seconds, share)) for each in (ours, ideal))
-        name = f"{where}: batch, {share:.0%}, over {IDEAL}"
-        yield Row(name, who, taken / even, "x", target=target, better="lower")
-    waits = batches_until_even(ours.overload, stream.changes, _limit(stream, best, setup), none=float(stream.hold))
-    yield Row(f"{where}: {UNEVEN}", who, float(np.max(waits)), "", target=3, better="lower", samples=waits)
-
-
-def split_targets(stream: Stream, contenders: Sequence[Contender], results: Mapping[str, Measured]) -> Iterator[Row]:
-    """Yield what split keys are hoped to reach where no owner can carry the hottest key."""
-    ideal = results[IDEAL].total_seconds
-    splitting = [each.name for each in contenders if each.merges and not each.salted]
-    best = min(splitting, key=lambda name: results[name].total_seconds)
-    where = f"{stream.name}, best of split keys"
-    yield Row(f"{where}: over {IDEAL}", best, ideal / results[best].total_seconds, "x", target=0.95)
-    theirs = ideal / results[HASH].total_seconds
-    yield Row(f"{where}: over {IDEAL}", HASH, theirs, "x", target=0.5, better="lower")

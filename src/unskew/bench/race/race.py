@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 import unskew
-from unskew.bench.skew.contenders import PKG, SPARKS_HASH, Contender
-from unskew.bench.skew.delayed_count import DelayedCount, Kind
-from unskew.bench.skew.delayed_join import DelayedJoin
-from unskew.bench.skew.lane import Lane, Then
-from unskew.bench.skew.measures import Measured
-from unskew.bench.skew.streams import CHANNELS, Stream, shifting
+from unskew.bench.lane import Then, by_turns
+from unskew.bench.race.contenders import PKG, SPARKS_HASH, Contender
+from unskew.bench.race.delayed_count import DelayedCount
+from unskew.bench.race.delayed_join import DelayedJoin
+from unskew.bench.race.measures import Measured
+from unskew.bench.race.streams import CHANNELS, Stream, shifting
 from unskew.bench.streams import discard
 from unskew.operators import Operator
 from unskew.spark import session
@@ -43,10 +43,6 @@ class Setup:
         Channels of every contender.
     work_seconds
         What a batch takes on perfectly even channels, but for the fixed cost of a batch.
-    kind
-        Whether channels wait or compute.
-    master
-        Spark's master; by default so many local threads that no task ever waits for one.
     short
         Whether the whole race takes a few minutes, so that compiling thoroughly does not pay.
     resize_to, resize_at
@@ -55,8 +51,6 @@ class Setup:
 
     channels: int = CHANNELS
     work_seconds: float = 3.0
-    kind: Kind = "wait"
-    master: str | None = None
     short: bool = False
     resize_to: int | None = None
     resize_at: int = 0
@@ -67,8 +61,8 @@ class Setup:
 
     @property
     def threads(self) -> str:
-        """Spark's master, spelled out."""
-        return self.master or f"local[{self.channels + 2},{ATTEMPTS}]"
+        """Spark's master: so many local threads that no task ever waits for one."""
+        return f"local[{self.channels + 2},{ATTEMPTS}]"
 
     @contextmanager
     def spark(self) -> Iterator[SparkSession]:
@@ -139,25 +133,17 @@ def _by_turns(
     spark: SparkSession, home: Path, stream: Stream, contenders: Sequence[Contender], setup: Setup
 ) -> list[tuple[Contender, Measured]]:
     """Let contenders run a batch each in turn, until all have run all."""
-    lanes = [
-        Lane(
-            partial(
+    lanes = by_turns(
+        {
+            each.name: partial(
                 start, stream.read(spark, home / "files"), str(home / f"checkpoint-{each.name}"), stream, each, setup
             )
-        )
-        for each in contenders
+            for each in contenders
+        }
+    )
+    return [
+        (each, Measured.of(lanes[each.name].query, lanes[each.name].seconds, stream.warm_up)) for each in contenders
     ]
-    try:
-        racing = lanes
-        while racing:
-            racing = [lane for lane in racing if lane.run_batch()]
-        return [
-            (each, Measured.of(lane.finish(), lane.seconds, stream.warm_up))
-            for each, lane in zip(contenders, lanes, strict=True)
-        ]
-    finally:
-        for lane in lanes:
-            lane.stop()
 
 
 def warm_up(spark: SparkSession, setup: Setup) -> None:
@@ -192,7 +178,7 @@ def _operator(stream: Stream, contender: Contender, setup: Setup) -> Operator:
     even = stream.rows / setup.channels if contender.even else None
     if stream.work == "join":
         return DelayedJoin(per_tuple, WITHIN, even)
-    return DelayedCount(per_tuple, "worker" if contender.scheme else "owner", even, setup.kind)
+    return DelayedCount(per_tuple, "worker" if contender.scheme else "owner", even)
 
 
 def _second_phase(rows: DataFrame, batch_id: int) -> None:

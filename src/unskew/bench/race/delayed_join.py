@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from unskew.bench.skew.delayed_count import spend
+from unskew.bench.work import spend
 from unskew.operators import Clock
 from unskew.operators.self_join import SelfJoin
 from unskew.state import Groups, KeyedState
