@@ -186,7 +186,7 @@ class Benchmark(abc.ABC):
 
     @abc.abstractmethod
     def run(self, quick: bool) -> list[Row]:
-        """Measure and return the rows; with `quick`, on sizes that end within a minute."""
+        """Measure and return the rows; with `quick`, on sizes that end within about three minutes."""
 
     def note(self, text: str) -> None:
         """Have a sentence stand below the table: who is missing and why, what explains a missed target."""

@@ -18,7 +18,7 @@ EVERYTHING = "all"
 
 def bench(
     name: Annotated[str | None, typer.Argument(help="Which benchmark, or all; see --list.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller sizes; ends within a minute or two.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Less of everything; ends within three minutes.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
     only: Annotated[str | None, typer.Option(help="With all: only these, with commas between them.")] = None,
     out: Annotated[
