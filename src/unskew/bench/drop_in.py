@@ -12,8 +12,8 @@ import pyarrow.dataset
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.bench.count_and_sum import balanced_function, native_function
-from unskew.bench.lane import Begin, Lane, Then, by_turns
-from unskew.bench.streams import Sink, read_files, write_files
+from unskew.bench.lane import Begin, Lane, by_turns
+from unskew.bench.streams import Sink, followed_by, read_files, write_files
 from unskew.bench.work import Kind
 from unskew.errors import StateError
 
@@ -74,11 +74,7 @@ def check(name: str, outputs: Sequence[pa.Table], files: Path) -> None:
 
 
 def _begin(spark: SparkSession, files: Path, checkpoint: Path, start: StartWithSink, output: list[pa.Table]) -> Begin:
-    def begin(then: Then) -> Any:
-        def sink(rows: DataFrame, batch_id: int) -> None:
-            output.append(rows.toArrow())
-            then(batch_id)
+    def collect(rows: DataFrame, batch_id: int) -> None:
+        output.append(rows.toArrow())
 
-        return start(read_files(spark, files), str(checkpoint), sink)
-
-    return begin
+    return lambda then: start(read_files(spark, files), str(checkpoint), followed_by(collect, then))

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from unskew.bench.count_and_sum import balanced_sums
 from unskew.bench.harness import Benchmark, Row
 from unskew.bench.lane import Then, by_turns
 from unskew.bench.pairs import batch_rows, ratio_of_medians
-from unskew.bench.streams import discard, read_files, temporary_session, write_file
+from unskew.bench.streams import discard, followed_by, read_files, temporary_session, write_file
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing.table import RoutingTable
 
@@ -96,9 +96,6 @@ def _write(files: Path, keys: int, rows: int, batches: int) -> None:
 
 
 def _begin(spark: SparkSession, home: Path, share: float, then: Then) -> Any:
-    def sink(rows: DataFrame, batch_id: int) -> None:
-        discard(rows, batch_id)
-        then(batch_id)
-
+    sink = followed_by(discard, then)
     options = {"planner": MoveAShare(share=share), "plan": "own", "min_gain": -np.inf}
     return balanced_sums(read_files(spark, home / "files"), str(home / f"checkpoint {share}"), sink, **options)

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from unskew.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums, native_sums, start
 from unskew.bench.drop_in import NATIVE, OURS, StartWithSink, native_and_drop_in, run_checked, write_stream
 from unskew.bench.harness import Benchmark, Row
-from unskew.bench.lane import Begin, Then, by_turns
+from unskew.bench.lane import Begin, by_turns
 from unskew.bench.pairs import batch_rows, difference_of_medians, ratio_of_medians
-from unskew.bench.streams import discard, read_files, temporary_session, write_file, write_files
+from unskew.bench.streams import discard, followed_by, read_files, temporary_session, write_file, write_files
 from unskew.errors import StateError
 
 EMPTY, LEAN = "empty foreachBatch", "lean"
@@ -245,11 +245,4 @@ def delete_copies(local: Path) -> None:
 
 
 def _discarding(spark: SparkSession, files: Path, checkpoint: Path, start_query: StartWithSink) -> Begin:
-    def begin(then: Then) -> Any:
-        def sink(rows: DataFrame, batch_id: int) -> None:
-            discard(rows, batch_id)
-            then(batch_id)
-
-        return start_query(read_files(spark, files), str(checkpoint), sink)
-
-    return begin
+    return lambda then: start_query(read_files(spark, files), str(checkpoint), followed_by(discard, then))

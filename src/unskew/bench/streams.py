@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from unskew.bench.lane import Then
 from unskew.spark import session
 from unskew.testing import write_batches
 
@@ -79,6 +80,16 @@ def read_files(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataF
 def discard(rows: DataFrame, batch_id: int) -> None:
     """Take a batch's rows in and forget them: a sink that costs nothing."""
     rows.write.format("noop").mode("overwrite").save()
+
+
+def followed_by(sink: Sink, then: Then) -> Sink:
+    """Return a sink that takes a batch's rows in and then stands still until the query's next turn."""
+
+    def take_and_stand_still(rows: DataFrame, batch_id: int) -> None:
+        sink(rows, batch_id)
+        then(batch_id)
+
+    return take_and_stand_still
 
 
 def batch_seconds(
