@@ -123,6 +123,11 @@ class CachePlace:
                 return entry
         return FileEntry.created(self._path(_PRIVATE, 0, uuid.uuid4().hex), self)
 
+    def holds(self, nonce: str) -> bool:
+        """Tell whether an entry of this commit is there to be taken."""
+        mine = (listed for listed in self.cache.listing() if self._owns(listed))
+        return any(listed.nonce == nonce and not listed.private for listed in mine)
+
     def published(self, size: int, nonce: str) -> Path:
         """Return the path of an entry that anybody may take."""
         return self._path("", size, nonce)
