@@ -53,11 +53,11 @@ class Site:
     def view(self, order: Order) -> StateView:
         """Return the state of a channel as far as it leaves, to read.
 
-        Reads the local copy if it is the one of the last record, else those parts of the checkpoint that it needs.
+        Reads the local copy if it is whole and of the last record, else the parts of the checkpoint that are needed.
         """
         store, copy = PieceStore(self.files, order.manifest), self._copy(order)
         manifest = store.read_manifest()
-        if copy is not None and manifest is not None and copy.holds(Manifest.from_bytes(manifest).nonce):
+        if copy is not None and manifest is not None and copy.holds(Manifest.from_bytes(manifest)):
             return self._opened(store, order)
         keys, values = self.operator.key_schema, self.operator.value_schema
         return view_of_slots(store, keys, values, order.leaving_slots(self.slots))

@@ -18,13 +18,13 @@ Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 PART_BYTES = 1 << 16
-"""No part is smaller, before compression. Below that, asking for a part costs more than what is in it."""
+"""No part is smaller, before compression. A chunk of small rows has 1 to 2 MB; larger parts would be much of it."""
 
 MOST_PARTS = 32
-"""A chunk has at most about as many parts: each adds some ten bytes to every manifest that lists the chunk."""
+"""A chunk has about as many parts at most: each adds some ten bytes to every manifest that lists the chunk."""
 
 GAP_BYTES = 1 << 18
-"""Parts with no more than this between them are read at once: one more request would take longer."""
+"""Parts with no more than this between them are read at once: another request to an object store takes longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +100,15 @@ def stored(rows: pa.RecordBatch, removed: int, slots: int) -> tuple[bytes, Parts
     step = -(-rows.num_rows // count)
     bounds = [*range(0, live, step), *range(live, rows.num_rows, step), rows.num_rows]
     data, starts = to_store(rows.slice(start, stop - start) for start, stop in pairwise(bounds))
-    of_row = _slots_of(rows, slots)
+    view, ends, of_row = memoryview(data), [*starts[1:], len(data)], _slots_of(rows, slots)
     places = [
-        (row, of_row[row:until].min(), of_row[row:until].max(), stop - start, zlib.crc32(memoryview(data)[start:stop]))
-        for (row, until), (start, stop) in zip(pairwise(bounds), pairwise([*starts, len(data)]), strict=True)
+        bounds[:-1],
+        np.minimum.reduceat(of_row, bounds[:-1]),
+        np.maximum.reduceat(of_row, bounds[:-1]),
+        np.subtract(ends, starts),
+        [zlib.crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)],
     ]
-    return data, Parts(slots, np.array(places, np.uint32).T)
+    return data, Parts(slots, np.array(places, np.uint32))
 
 
 def _count(rows: pa.RecordBatch) -> int:
