@@ -18,13 +18,13 @@ Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 PART_BYTES = 1 << 16
-"""No part is smaller, before compression. A chunk of small rows has 1 to 2 MB; larger parts would be much of it."""
+"""Parts are at least this large before compression. A chunk of small rows has 1 to 2 MB: larger parts save little."""
 
 MOST_PARTS = 32
-"""A chunk has about as many parts at most: each adds some ten bytes to every manifest that lists the chunk."""
+"""A chunk has about this many parts at most. Each adds some ten bytes to every manifest that lists the chunk."""
 
 GAP_BYTES = 1 << 18
-"""Parts with no more than this between them are read at once: another request to an object store takes longer."""
+"""Parts with no more bytes than this between them are read together: on an object store, a request takes longer."""
 
 
 @dataclass(frozen=True, eq=False)
