@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.runtime import channel, engine, extract, prepare
-from unskew.state import files
+from unskew.state import files, parts
 from unskew.testing.jobs import LocalJobs, Task
 from unskew.testing.place import MemoryFiles, MemoryPlace
 
@@ -239,4 +239,6 @@ def in_a_world_of(rng: np.random.Generator, sweep_every: int, in_small_pieces: b
             stack.enter_context(mock.patch.object(extract, "ROWS_AT_ONCE", 1))
             stack.enter_context(mock.patch.object(channel, "ROWS_PER_PAYLOAD", 2))
             stack.enter_context(mock.patch.object(files, "ROLL_BYTES", 500))
+            stack.enter_context(mock.patch.object(parts, "PART_BYTES", 100))
+            stack.enter_context(mock.patch.object(parts, "GAP_BYTES", 0))
         yield

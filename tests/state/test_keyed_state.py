@@ -336,3 +336,16 @@ def test_misuse_is_told() -> None:
     state.commit("nothing")
     with pytest.raises(StateError, match="closed"):
         state.get(groups)
+
+
+def test_after_a_flush_the_state_may_be_read() -> None:
+    state, first, second = opened(MemoryStore()), named("a", "b", "c"), named("c", "d", hashed=3)
+    state.put(first, pa.table({"n": [1, 2, 3]}))
+    state.put(second, pa.table({"n": [4, 5]}))
+    state.remove(named("a"))
+    state.flush("f")
+    assert state.get(first)[0]["n"].to_pylist() == [None, 2, 4]
+    assert state.get(second)[0]["n"].to_pylist() == [4, 5]
+    assert sorted(state.select([3])["key.name"].to_pylist()) == ["b", "c", "d"]
+    assert state.sizes(first).tolist() == [0, 21, 21]
+    state.close()

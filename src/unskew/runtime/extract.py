@@ -37,8 +37,7 @@ class Extract:
 
     def __call__(self, order: Order) -> Iterator[pa.RecordBatch]:
         """Yield parcels (`wire.PARCELS`)."""
-        state, _ = self.site.open(order)
-        with state:
+        with self.site.view(order) as state:
             for target, keys, slots in order.leaving():
                 rows = state.select(keys, slots, keep=order.listed)
                 if not rows.num_rows:

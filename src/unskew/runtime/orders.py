@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.routing.lookup import slot_of
 from unskew.routing.moves import Moves
 from unskew.routing.table import RoutingTable
 from unskew.state.files import Piece
@@ -51,6 +52,12 @@ class Order:
         moves = self.moves
         for target in np.union1d(moves.key_targets, moves.slot_targets).tolist():
             yield int(target), moves.keys[moves.key_targets == target], moves.slots[moves.slot_targets == target]
+
+    def leaving_slots(self, slots: int) -> NDArray[np.bool_]:
+        """Tell for each slot whether it, or a key in it, leaves."""
+        chosen = np.zeros(slots, np.bool_)
+        chosen[self.moves.slots] = chosen[slot_of(self.moves.keys, slots)] = True
+        return chosen
 
 
 def orders_for(

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from unskew.operators import Operator
 from unskew.runtime.orders import Order
-from unskew.state.cache import LocalCache
+from unskew.state.cache import CachePlace, LocalCache
 from unskew.state.files import Files, PieceWriter
 from unskew.state.keyed_state import KeyedState
+from unskew.state.manifest import Manifest
 from unskew.state.piece_store import PieceStore
+from unskew.state.some_slots import view_of_slots
+from unskew.state.view import StateView
 
 
 @dataclass(frozen=True)
@@ -44,20 +47,37 @@ class Site:
 
     def open(self, order: Order, writer: PieceWriter | None = None) -> tuple[KeyedState, PieceStore]:
         """Return a channel's state as the last record has it, and the store that new pieces go to."""
-        store, operator = PieceStore(self.files, order.manifest, writer), self.operator
-        state = KeyedState.open(
+        store = PieceStore(self.files, order.manifest, writer)
+        return self._opened(store, order), store
+
+    def view(self, order: Order) -> StateView:
+        """Return the state of a channel as far as it leaves, to read.
+
+        Reads the local copy if it is whole and of the last record, else the parts of the checkpoint that are needed.
+        """
+        store, copy = PieceStore(self.files, order.manifest), self._copy(order)
+        manifest = store.read_manifest()
+        if copy is not None and manifest is not None and copy.holds(Manifest.from_bytes(manifest)):
+            return self._opened(store, order)
+        keys, values = self.operator.key_schema, self.operator.value_schema
+        return view_of_slots(store, keys, values, order.leaving_slots(self.slots))
+
+    def _opened(self, store: PieceStore, order: Order) -> KeyedState:
+        operator = self.operator
+        return KeyedState.open(
             store,
             operator.key_schema,
             operator.value_schema,
             slots=self.slots,
             deadline=operator.deadline,
-            cache=self._cache().place(self.query, order.channel) if self.cache_bytes else None,
+            cache=self._copy(order),
             memory_bytes=order.memory_bytes,
         )
-        return state, store
 
-    def _cache(self) -> LocalCache:
-        return LocalCache(Path(self.cache_folder or local_folder()), self.cache_bytes)
+    def _copy(self, order: Order) -> CachePlace | None:
+        if not self.cache_bytes:
+            return None
+        return LocalCache(Path(self.cache_folder or local_folder()), self.cache_bytes).place(self.query, order.channel)
 
 
 def local_folder() -> str:

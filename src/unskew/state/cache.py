@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from unskew.errors import ArgumentError
-from unskew.state.file_entry import FileEntry, is_abandoned
+from unskew.state.file_entry import FileEntry, has_chunks, is_abandoned
+from unskew.state.manifest import Manifest
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SECONDS_TO_OUTLIVE = 3600.0
@@ -122,6 +123,11 @@ class CachePlace:
             if entry is not None:
                 return entry
         return FileEntry.created(self._path(_PRIVATE, 0, uuid.uuid4().hex), self)
+
+    def holds(self, manifest: Manifest) -> bool:
+        """Tell whether an entry of this commit is there to be taken, with all chunks."""
+        mine = (listed for listed in self.cache.listing() if self._owns(listed) and not listed.private)
+        return any(listed.nonce == manifest.nonce and has_chunks(listed.path, manifest) for listed in mine)
 
     def published(self, size: int, nonce: str) -> Path:
         """Return the path of an entry that anybody may take."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,31 +115,46 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
         raise ArgumentError(what, where=f"column {field.name!r}", got=str(array.type)) from None
 
 
-def to_store(batch: pa.RecordBatch) -> bytes:
-    """Return a chunk in its compressed form."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue().to_pybytes())
+def to_store(parts: Iterable[pa.RecordBatch]) -> tuple[bytes, list[int]]:
+    """Return rows in their compressed form, and where each part of them begins; each can be read alone."""
+    sink, starts = pa.BufferOutputStream(), []
+    for part in parts:
+        starts.append(sink.tell())
+        with pa.ipc.new_stream(sink, part.schema, options=_COMPRESSED) as writer:
+            writer.write_batch(part)
+    return sink.getvalue().to_pybytes(), starts
 
 
-def from_store(data: bytes, sequence: int, columns: Columns) -> pa.RecordBatch:
-    """Read a chunk from the store, or raise `CheckpointError` if it is damaged."""
+def from_store(data: bytes | pa.Buffer, sequence: int, columns: Columns) -> pa.RecordBatch:
+    """Read a chunk, or parts of one that lie side by side, or raise `CheckpointError` if they are damaged."""
+    source, parts = pa.BufferReader(data), list[pa.RecordBatch]()
     try:
-        return _read(pa.py_buffer(data), columns)
+        while not parts or source.tell() < source.size():
+            parts.append(_read(source, columns))
     except (pa.ArrowException, OSError, StopIteration) as error:
         where, hint = f"chunk {sequence}", "restore the checkpoint, or start from a new one"
         raise CheckpointError("a chunk of state is damaged", where=where, got=str(error), hint=hint) from error
+    return one_batch(parts, columns.rows)
 
 
-def _read(source: pa.Buffer, columns: Columns) -> pa.RecordBatch:
+def one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of several batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
+
+
+def _read(source: pa.BufferReader, columns: Columns) -> pa.RecordBatch:
     with pa.ipc.open_stream(source, options=_READ) as reader:
+        rows = reader.read_next_batch()
+        with suppress(StopIteration):  # its end is read, too: the next part begins there
+            reader.read_next_batch()
         if reader.schema.equals(columns.rows):
-            return reader.read_next_batch()
+            return rows
         there, here = ([_without_zones(str(field)) for field in schema] for schema in (reader.schema, columns.rows))
         if there != here:
             raise pa.ArrowInvalid(f"its columns are {reader.schema.names}")
-        return reader.read_next_batch().cast(columns.rows)
+        return rows.cast(columns.rows)
 
 
 def _without_zones(text: str) -> str:

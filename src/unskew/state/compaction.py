@@ -19,11 +19,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unskew.state.chunks import one_batch
 from unskew.state.groups import Groups
 from unskew.state.index import ABSENT, KeyIndex, positions_of
 from unskew.state.location import locate
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk
+from unskew.state.parts import slot_order
 
 Numbers = NDArray[np.int64]
 
@@ -97,9 +99,7 @@ class Compaction:
         if not log.chunks:
             self.cleaned = 0
         new = self._lay_out(nonce)
-        log.chunks.extend(chunk for chunk, _ in new)
-        log.segments.clear()
-        log.removed.clear()
+        log.settle(new)
         return new
 
     def _drop_exhausted(self) -> None:
@@ -151,7 +151,7 @@ class Compaction:
         columns = self.log.columns
         if not self._removed or not self.log.chunks:
             return pa.RecordBatch.from_pylist([], columns.rows)
-        rows = _one_batch(self._removed, columns.rows)
+        rows = one_batch(self._removed, columns.rows)
         hashes = hashes_of(rows)
         needed = self.index.find(hashes) == ABSENT
         if not needed.all():
@@ -164,21 +164,19 @@ class Compaction:
         return rows
 
     def _lay_out(self, nonce: str) -> list[tuple[Chunk, pa.RecordBatch]]:
-        """Make chunks of what was collected; rows that already lie where they should stay, the others move."""
+        """Make chunks of what was collected, by slot, so that a chunk's parts are of few slots each."""
         removed = self._removed_rows()
-        everything = _one_batch([*self._rows, removed], self.log.columns.rows)
+        everything = one_batch([*self._rows, removed], self.log.columns.rows)
         live_rows = everything.num_rows - removed.num_rows
         old = np.concatenate([np.empty(0, np.int64), *self._positions])
+        order = slot_order(everything, removed.num_rows, len(self.index.slot_rows))
+        if order is not None:
+            everything, old = everything.take(pa.array(order)), old[order[:live_rows]]
         new = []
         for start in range(0, everything.num_rows, self._most_rows):
             rows = everything.slice(start, self._most_rows)
-            # rows of the first segment stay where they are, if they can
-            kept = self.log.segments[:1] if start == 0 else []
-            sequence = kept[0].sequence if kept else self.log.take_sequence()
-            live = max(0, min(live_rows - start, rows.num_rows))
-            before, after = old[start : start + live], positions_of(sequence, live)
-            moved = before != after
-            self.index.move(hashes_of(rows)[:live][moved], before[moved], after[moved])
+            sequence, live = self.log.take_sequence(), max(0, min(live_rows - start, rows.num_rows))
+            self.index.move(hashes_of(rows)[:live], old[start : start + live], positions_of(sequence, live))
             chunk = Chunk(sequence, nonce, rows.num_rows, rows.num_rows - live, live, self.log.earliest(rows))
             new.append((chunk, rows))
         return new
@@ -216,11 +214,3 @@ def _order(rows: int, fan_out: int) -> int:
         rows //= fan_out
         order += 1
     return order
-
-
-def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    if not batches:
-        return pa.RecordBatch.from_pylist([], schema)
-    return pa.concat_batches(batches)

@@ -169,6 +169,11 @@ class FileEntry:
             self.discard()
 
 
+def has_chunks(folder: Path, manifest: Manifest) -> bool:
+    """Tell whether a copy has all chunks of a commit."""
+    return all((folder / (chunk.name + _SUFFIX)).exists() for chunk in manifest.chunks)
+
+
 def is_abandoned(folder: Path) -> bool:
     """Tell whether the process that had a private folder is gone."""
     try:

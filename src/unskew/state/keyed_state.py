@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from unskew.errors import ArgumentError, CheckpointError, StateError
+from unskew.errors import ArgumentError, StateError
 from unskew.routing.lookup import slot_of
 from unskew.state.cache import CachePlace
-from unskew.state.chunks import VALUE_PREFIX, Columns, to_store
+from unskew.state.chunks import VALUE_PREFIX, Columns
 from unskew.state.compaction import Compaction, Layout
 from unskew.state.entry import Entry, MemoryEntry
-from unskew.state.groups import Groups, group_rows
-from unskew.state.index import ABSENT, KeyIndex, positions_of
-from unskew.state.location import Location, locate
+from unskew.state.groups import Groups
+from unskew.state.index import KeyIndex, positions_of
+from unskew.state.location import Location
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk, Manifest
-from unskew.state.recovery import recover_index
+from unskew.state.parts import stored
+from unskew.state.recovery import manifest_in, recover_index
 from unskew.state.sizes import row_bytes
 from unskew.state.store import ChunkStore
+from unskew.state.view import StateView
 
 Hashes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -33,7 +31,7 @@ Mask = NDArray[np.bool_]
 _NONCE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-class KeyedState:
+class KeyedState(StateView):
     """The state of one channel's keys: key columns to value columns of any Arrow type.
 
     Opened for one batch, changed in memory, then committed or closed. Keys are compared exactly, whatever their
@@ -65,17 +63,13 @@ class KeyedState:
         manifest: Manifest,
         log: ChunkLog,
         index: KeyIndex,
-        entry: Entry,
         layout: Layout,
         slots: int,
         memory_bytes: int | None = None,
     ) -> None:
-        self._manifest, self._log, self._index, self._entry = manifest, log, index, entry
-        self._layout, self._slots, self._memory_bytes = layout, slots, memory_bytes
-        self._columns = log.columns
+        super().__init__(log, index, slots)
+        self._manifest, self._layout, self._memory_bytes = manifest, layout, memory_bytes
         self._shared = set(manifest.shared)
-        self._located: tuple[Groups, Location] | None = None
-        self._closed = False
 
     @classmethod
     def open(
@@ -115,15 +109,7 @@ class KeyedState:
             deadline not in columns.values.names or columns.values.field(deadline).type != pa.int64()
         ):
             raise ArgumentError("the deadline must be an int64 column of the state", got=deadline)
-        data = store.read_manifest()
-        manifest = Manifest(columns.text) if data is None else Manifest.from_bytes(data)
-        if not columns.are(manifest.columns):
-            raise CheckpointError(
-                f"the state in this checkpoint has other columns ({manifest.columns})",
-                got=columns.text,
-                hint="start from a new checkpoint, or with the key and operator that wrote this one",
-            )
-        manifest = replace(manifest, columns=columns.text)
+        manifest = manifest_in(store, columns)
         entry: Entry = MemoryEntry() if cache is None else cache.take(manifest.nonce)
         log = ChunkLog(store, entry, columns, manifest, deadline)
         try:
@@ -131,27 +117,7 @@ class KeyedState:
         except BaseException:
             entry.discard()
             raise
-        return cls(manifest, log, index, entry, layout or Layout.within(memory_bytes), slots, memory_bytes)
-
-    @property
-    def rows(self) -> int:
-        """Keys held."""
-        return self._open_index.rows
-
-    @property
-    def bytes(self) -> int:
-        """Size of the rows held, as they would lie in an Arrow table."""
-        return int(self.slot_bytes.sum())
-
-    @property
-    def slot_rows(self) -> NDArray[np.int64]:
-        """Keys held in each slot, int64[slots]."""
-        return self._open_index.slot_rows
-
-    @property
-    def slot_bytes(self) -> NDArray[np.int64]:
-        """Bytes held in each slot, int64[slots]."""
-        return self._open_index.slot_bytes
+        return cls(manifest, log, index, layout or Layout.within(memory_bytes), slots, memory_bytes)
 
     @property
     def spilled_bytes(self) -> NDArray[np.int64]:
@@ -163,31 +129,6 @@ class KeyedState:
         hashes, positions = index.outside(resident)
         sizes = index.sizes(hashes, positions)
         return np.bincount(slot_of(hashes, self._slots), sizes, self._slots).astype(np.int64)
-
-    @property
-    def row_schema(self) -> pa.Schema:
-        """The rows of `select`, `extract`, `install` and `scan`: ``hash``, ``key.<name>``..., ``value.<name>``..."""
-        return self._columns.rows
-
-    def group(self, rows: pa.Table, hashes: Hashes) -> Groups:
-        """Group rows by key (see `unskew.state.groups.group_rows`)."""
-        return group_rows(rows, hashes, self._columns.keys.names)
-
-    def get(self, groups: Groups) -> tuple[pa.Table, Mask]:
-        """Return the value columns of each group, null where the key is not held, and whether it is."""
-        location = self._locate(groups)
-        if location.rows is None:
-            location.rows = self._log.gather(location.positions)
-        return self._columns.values_in(location.rows), location.positions != 0
-
-    def sizes(self, groups: Groups) -> NDArray[np.int64]:
-        """Return the bytes held for each group, 0 where the key is not held."""
-        return self._open_index.sizes(groups.hashes, self._locate(groups).positions)
-
-    def held(self, hashes: ArrayLike) -> tuple[Hashes, NDArray[np.int64]]:
-        """Return those of some hashes under which keys are held, and the bytes held; once for each such key."""
-        found, positions = self._positions(hashes, (), ())
-        return found, self._open_index.sizes(found, positions)
 
     def put(self, groups: Groups, values: pa.Table, where: Mask | None = None) -> None:
         """Set the values of groups: all, or those for which `where` holds. `values` has one row for every group."""
@@ -242,10 +183,6 @@ class KeyedState:
         rows = pa.concat_tables(found).combine_chunks()
         return Groups(hashes_of(rows), self._columns.keys_in(rows), np.empty(0, np.int64))
 
-    def select(self, hashes: ArrayLike = (), slots: ArrayLike = (), *, keep: ArrayLike = ()) -> pa.Table:
-        """Return the rows held of these key hashes, and of these slots except for the key hashes in `keep`."""
-        return self._log.gather(self._positions(hashes, slots, keep)[1])
-
     def extract(self, hashes: ArrayLike = (), slots: ArrayLike = (), *, keep: ArrayLike = ()) -> pa.Table:
         """Remove what `select` returns, and return it."""
         found, positions = self._positions(hashes, slots, keep)
@@ -263,35 +200,6 @@ class KeyedState:
             first = groups.keys.slice(int(np.argmax(exists)), 1).to_pylist()[0]
             raise StateError("a key to install is held already", got=first)
         self.put(groups, values)
-
-    def scan(self) -> Iterator[pa.Table]:
-        """Yield all rows held, chunk by chunk, in no particular order."""
-        index = self._open_index
-        for chunk in self._log:
-            if chunk.live:
-                rows = self._log.batch(chunk)
-                live = index.is_live(hashes_of(rows), positions_of(chunk.sequence, chunk.rows))
-                yield pa.Table.from_batches([rows.take(pa.array(np.flatnonzero(live)))])
-
-    def group_stored(self, rows: pa.Table) -> tuple[Groups, pa.Table]:
-        """Group rows of `row_schema` by key; returns the groups and the value columns, row by row."""
-        return self.group_stored_rows(rows, self._columns.keys, self._columns.values)
-
-    @staticmethod
-    def group_stored_rows(rows: pa.Table, key_schema: pa.Schema, value_schema: pa.Schema) -> tuple[Groups, pa.Table]:
-        """Group rows of a state's `row_schema` by key, without that state."""
-        columns = Columns.of(key_schema, value_schema)
-        if rows.column_names != columns.rows.names:
-            raise ArgumentError("these rows are not from a state of this kind", got=rows.column_names)
-        rows = rows.cast(columns.rows).combine_chunks()
-        groups = group_rows(columns.keys_in(rows), hashes_of(rows), columns.keys.names)
-        return groups, columns.values_in(rows)
-
-    @property
-    def earliest(self) -> int | None:
-        """No key held has a deadline before this; None if no key has one."""
-        self._check_open()
-        return min((chunk.earliest for chunk in self._log if chunk.live and chunk.earliest is not None), default=None)
 
     def commit(self, nonce: str) -> None:
         """Write what has changed to the store, publish the local copy, and close: `flush`, then `publish`."""
@@ -312,13 +220,14 @@ class KeyedState:
         if not _NONCE.fullmatch(nonce):
             raise ArgumentError("a nonce consists of at most 100 letters, digits, - and _", got=nonce)
         index, log, store = self._open_index, self._log, self._log.store
+        self._located = None
         if not log.segments and not log.removed:
             return
         before = {chunk.sequence for chunk in log.chunks}
         compaction = Compaction(log, index, self._layout, self._manifest.cleaned)
         for chunk, rows in compaction.run(nonce):
-            store.write_chunk(chunk.sequence, to_store(rows))
-            self._entry.write_chunk(chunk.name, rows)
+            store.write_chunk(chunk.sequence, *stored(rows, chunk.removed, self._slots))
+            log.entry.write_chunk(chunk.name, rows)
         for sequence in sorted(before - {chunk.sequence for chunk in log.chunks}):
             store.remove_chunk(sequence)
         self._manifest = self._manifest.after(
@@ -334,29 +243,15 @@ class KeyedState:
     def publish(self) -> None:
         """Let the next task on this machine find the local copy, and close."""
         self._check_open()
-        self._entry.keep_chunks({chunk.name for chunk in self._resident()})
+        self._log.entry.keep_chunks({chunk.name for chunk in self._resident()})
         self._closed = True
-        self._entry.publish(self._manifest)
+        self._log.entry.publish(self._manifest)
 
     def release(self) -> None:
         """Give the local copy back as it was found, and close; for those who only read."""
         if self._log.segments or self._log.removed:
             raise StateError("this state has been changed", hint="commit it, or close it")
         self.publish()
-
-    def close(self) -> None:
-        """Drop what has changed since `open`; after `commit`, nothing."""
-        if not self._closed:
-            self._closed = True
-            self._entry.discard()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _resident(self) -> list[Chunk]:
         """Return the chunks that the local copy may hold: the newest, as far as their live rows fit."""
@@ -371,41 +266,6 @@ class KeyedState:
                 break
             kept.append(chunk)
         return kept
-
-    @property
-    def _open_index(self) -> KeyIndex:
-        self._check_open()
-        return self._index
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StateError("this state is closed", hint="open it anew for the next batch")
-
-    def _locate(self, groups: Groups) -> Location:
-        """Find groups; the latest are remembered until the state changes otherwise."""
-        index = self._open_index
-        if self._located is None or self._located[0] is not groups:
-            self._located = groups, locate(groups, index, self._log)
-        return self._located[1]
-
-    def _positions(self, hashes: ArrayLike, slots: ArrayLike, keep: ArrayLike) -> tuple[Hashes, Hashes]:
-        """Return hash and position of each key to select."""
-        index, single = self._open_index, np.unique(np.asarray(hashes, np.int64))
-        found, buckets = [np.empty(0, np.int64)], index.find(single)
-        positions = [np.empty(0, np.int64)]
-        while (buckets != ABSENT).any():
-            single, buckets = single[buckets != ABSENT], buckets[buckets != ABSENT]
-            found.append(single)
-            positions.append(index.positions(buckets))
-            buckets = index.find(single, after=buckets)
-        chosen = np.zeros(self._slots, np.bool_)
-        chosen[np.asarray(slots, np.int64)] = True
-        if chosen.any():
-            in_slots, there = index.in_slots(chosen)
-            apart = ~np.isin(in_slots, np.concatenate([np.asarray(keep, np.int64), *found]))
-            found.append(in_slots[apart])
-            positions.append(there[apart])
-        return np.concatenate(found), np.concatenate(positions)
 
     def _forget(self, hashes: Hashes, positions: Hashes, keys: pa.Table) -> None:
         self._open_index.delete(hashes, positions)

@@ -69,6 +69,14 @@ class ChunkLog:
         self.next_sequence += 1
         return self.next_sequence - 1
 
+    def settle(self, new: list[tuple[Chunk, pa.RecordBatch]]) -> None:
+        """Let new chunks take the place of all that was put and removed since the last commit."""
+        self.segments.clear()
+        self.removed.clear()
+        self.chunks.extend(chunk for chunk, _ in new)
+        self._numbered = {chunk.sequence: chunk for chunk in self.chunks}
+        self._uncommitted = {chunk.sequence: rows for chunk, rows in new}
+
     def bury(self, hashes: Numbers, keys: pa.Table) -> None:
         """Note that keys are removed."""
         self.removed.append(self.columns.make_rows(hashes, keys, self.columns.empty_values(len(hashes))))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from unskew.codec import dump, load
 from unskew.errors import CheckpointError
 from unskew.state.files import Files, Piece, PieceWriter
+from unskew.state.parts import Parts
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class _Stored:
-    """What a piece with a manifest holds: the manifest, and where each chunk lies."""
+    """What a piece with a manifest holds: the manifest, where each chunk lies, and the parts of larger ones."""
 
     manifest: bytes
     chunks: dict[int, Piece]
+    parts: dict[int, Parts] = field(default_factory=dict)
 
 
 class PieceStore:
@@ -58,22 +64,39 @@ class PieceStore:
 
     def write_manifest(self, data: bytes) -> None:
         """Write a new manifest, with the places of all chunks."""
-        self._stored = _Stored(data, self._stored.chunks)
+        self._stored = replace(self._stored, manifest=data)
         self.manifest = self._must_write().write(dump(self._stored))
 
     def read_chunk(self, sequence: int) -> pa.Buffer:
         """Return the chunk with this number, or raise `CheckpointError` if it is missing or damaged."""
-        if sequence not in self._stored.chunks:
-            raise CheckpointError("a chunk of state is missing", got=sequence, hint="restore the checkpoint")
-        return self._files.read_piece(self._stored.chunks[sequence])
+        return self._files.read_piece(self._piece(sequence))
 
-    def write_chunk(self, sequence: int, data: bytes) -> None:
+    def read_parts(self, sequence: int, chosen: Mask) -> list[tuple[int, pa.Buffer]]:
+        """Return the parts of a chunk that may hold rows of the chosen slots; the rest of it is not read."""
+        whole, parts = self._piece(sequence), self._stored.parts.get(sequence)
+        if parts is None:
+            return [(0, self._files.read_piece(whole))]
+        found = []
+        for run in parts.runs(chosen):
+            pieces = [Piece(whole.file, whole.offset + start, length, checksum) for _, start, length, checksum in run]
+            found.append((run[0].row, self._files.read_pieces(pieces)))
+        return found
+
+    def write_chunk(self, sequence: int, data: bytes, parts: Parts | None = None) -> None:
         """Write a chunk."""
         self._stored.chunks[sequence] = self._must_write().write(data)
+        if parts is not None:
+            self._stored.parts[sequence] = parts
 
     def remove_chunk(self, sequence: int) -> None:
         """Leave a chunk out of the next manifest; the piece stays for those who still name it."""
         del self._stored.chunks[sequence]
+        self._stored.parts.pop(sequence, None)
+
+    def _piece(self, sequence: int) -> Piece:
+        if sequence not in self._stored.chunks:
+            raise CheckpointError("a chunk of state is missing", got=sequence, hint="restore the checkpoint")
+        return self._stored.chunks[sequence]
 
     def _must_write(self) -> PieceWriter:
         assert self._writer is not None, "this state was opened for reading"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unskew.errors import CheckpointError
+from unskew.state.chunks import Columns
 from unskew.state.entry import Entry
 from unskew.state.groups import Groups
 from unskew.state.index import KeyIndex, positions_of
@@ -13,8 +17,22 @@ from unskew.state.location import locate
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk, Manifest
 from unskew.state.sizes import row_bytes
+from unskew.state.store import ChunkStore
 
 Numbers = NDArray[np.int64]
+
+
+def manifest_in(store: ChunkStore, columns: Columns) -> Manifest:
+    """Return the manifest in a store, an empty one before the first commit, or refuse it if its columns are others."""
+    data = store.read_manifest()
+    manifest = Manifest(columns.text) if data is None else Manifest.from_bytes(data)
+    if not columns.are(manifest.columns):
+        raise CheckpointError(
+            f"the state in this checkpoint has other columns ({manifest.columns})",
+            got=columns.text,
+            hint="start from a new checkpoint, or with the key and operator that wrote this one",
+        )
+    return replace(manifest, columns=columns.text)
 
 
 def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> KeyIndex:
@@ -28,7 +46,7 @@ def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -
     entry.manifest = None
     if known is None or known.columns != manifest.columns:
         entry.keep_chunks(())
-        return _rebuilt(log, entry, manifest, slots)
+        return rebuild_index(log, entry, manifest, slots)
     entry.keep_chunks({chunk.name for chunk in manifest.chunks})
     index = _copied(entry, slots)
     if index is not None:
@@ -36,7 +54,7 @@ def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -
             return index
         if known.nonce in manifest.history and not manifest.shared:
             return _caught_up(index, log, known, manifest)
-    return _rebuilt(log, entry, manifest, slots)
+    return rebuild_index(log, entry, manifest, slots)
 
 
 def _copied(entry: Entry, slots: int) -> KeyIndex | None:
@@ -56,7 +74,8 @@ def _caught_up(index: KeyIndex, log: ChunkLog, known: Manifest, manifest: Manife
     return index
 
 
-def _rebuilt(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> KeyIndex:
+def rebuild_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> KeyIndex:
+    """Return the index of a log by reading all of it."""
     index = KeyIndex.empty(entry.allocate, slots, expected_rows=manifest.rows)
     shared = np.array(manifest.shared, np.int64)
     for chunk in log.chunks:
