@@ -23,7 +23,7 @@ from unskew.state.index import ABSENT, KeyIndex, positions_of
 from unskew.state.location import Location, locate
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk, Manifest
-from unskew.state.recovery import recover_index
+from unskew.state.recovery import Found, recover_index
 from unskew.state.sizes import row_bytes
 from unskew.state.store import ChunkStore
 
@@ -69,10 +69,13 @@ class KeyedState:
         layout: Layout,
         slots: int,
         memory_bytes: int | None = None,
+        found: Found = "new",
     ) -> None:
         self._manifest, self._log, self._index, self._entry = manifest, log, index, entry
         self._layout, self._slots, self._memory_bytes = layout, slots, memory_bytes
         self._columns = log.columns
+        self.found = found
+        """What there was to begin with."""
         self._shared = set(manifest.shared)
         self._located: tuple[Groups, Location] | None = None
         self._closed = False
@@ -127,11 +130,11 @@ class KeyedState:
         entry: Entry = MemoryEntry() if cache is None else cache.take(manifest.nonce)
         log = ChunkLog(store, entry, columns, manifest, deadline)
         try:
-            index = recover_index(log, entry, manifest, slots)
+            index, found = recover_index(log, entry, manifest, slots)
         except BaseException:
             entry.discard()
             raise
-        return cls(manifest, log, index, entry, layout or Layout.within(memory_bytes), slots, memory_bytes)
+        return cls(manifest, log, index, entry, layout or Layout.within(memory_bytes), slots, memory_bytes, found)
 
     @property
     def rows(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,9 +18,12 @@ from unskew.state.sizes import row_bytes
 
 Numbers = NDArray[np.int64]
 
+Found = Literal["new", "copy", "behind", "store"]
+"""What there was to begin with: no state at all, a local copy, one that had to catch up, or the store alone."""
 
-def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> KeyIndex:
-    """Return the index of the state that `manifest` describes.
+
+def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> tuple[KeyIndex, Found]:
+    """Return the index of the state that `manifest` describes, and what it was made from.
 
     A copy of that very commit is taken as it is. A copy of an earlier one reads the chunks that came since. Otherwise,
     a copy that went another way or none, all chunks are read: local ones are used where they are those of the store,
@@ -28,15 +33,15 @@ def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -
     entry.manifest = None
     if known is None or known.columns != manifest.columns:
         entry.keep_chunks(())
-        return _rebuilt(log, entry, manifest, slots)
+        return _rebuilt(log, entry, manifest, slots), "store" if manifest.chunks else "new"
     entry.keep_chunks({chunk.name for chunk in manifest.chunks})
     index = _copied(entry, slots)
     if index is not None:
         if known.nonce == manifest.nonce:
-            return index
+            return index, "copy"
         if known.nonce in manifest.history and not manifest.shared:
-            return _caught_up(index, log, known, manifest)
-    return _rebuilt(log, entry, manifest, slots)
+            return _caught_up(index, log, known, manifest), "behind"
+    return _rebuilt(log, entry, manifest, slots), "store"
 
 
 def _copied(entry: Entry, slots: int) -> KeyIndex | None:
