@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
 import unskew
 from unskew.runtime.wire import PARCELS, ddl
@@ -37,12 +36,9 @@ def anchors(spark: SparkSession) -> Iterator[Anchors]:
 def arrivals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     assert context is not None
-    parcels = pa.Table.from_batches(batches, PARCELS)
-    yield (
-        parcels.append_column("at", pa.array([context.partitionId()] * len(parcels), pa.int32()))
-        .combine_chunks()
-        .to_batches()[0]
-    )
+    parcels = pa.Table.from_batches(batches).select(PARCELS.names)
+    at = pa.array([context.partitionId()] * len(parcels), pa.int32())
+    yield from parcels.append_column("at", at).to_batches()
 
 
 @pytest.mark.spark
@@ -53,12 +49,8 @@ def test_every_parcel_arrives_once_in_the_partition_of_its_task(
     before = spark.conf.get("spark.sql.adaptive.enabled")
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
-        rows = spark.range(0, 60, 1, 2)
-        columns = [(sql.col("id") % 3).alias("task"), "id", sql.lit(2), "id", "id", sql.col("id").cast("string")]
-        parcels = rows.select(*columns).toDF(*PARCELS.names)
-        parcels = parcels.select(
-            *(sql.col(f.name).cast(t.split()[1]) for f, t in zip(PARCELS, ddl(PARCELS).split(", ")))
-        )
+        columns = ("int(id % 3) task", "int(id) channel", "tinyint(2) kind", "int(id) source", "int(id) sequence")
+        parcels = spark.range(0, 60, 1, 2).selectExpr(*columns, "binary(string(id)) blob")
         got = anchors.bring(parcels).mapInArrow(Arrived(arrivals), f"{ddl(PARCELS)}, at int").toArrow()
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", before)

@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from unskew.runtime.site import local_place
-from unskew.runtime.wire import PARCELS
 from unskew.spark.plans import session_cores
 
 Batches = Iterator[pa.RecordBatch]
@@ -68,14 +67,13 @@ class Anchors:
     def bring(self, parcels: DataFrame) -> DataFrame:
         """Bring parcels to their tasks' homes; `Arrived` takes them in.
 
-        Only a sort-merge join leaves a task where its cached side is, and only if that is the side that it streams.
-        It would hold all rows that match one of that side's, so none does: `repartitionById` takes the remainder.
+        Only a sort-merge join leaves a task where its cached side is, and only if that is the side that it streams. It
+        would hold all rows of the other side that match, so none does: homes have numbers beyond those of tasks, which
+        `repartitionById` sends to the same partitions.
         """
         assert self._frame is not None
-        homes, anchor = len(self._homes), self._frame
-        arriving = parcels.withColumn("guest", sql.col("task") + homes).repartitionById(homes, sql.col("guest"))
-        joined = anchor.hint("merge").join(arriving, anchor["home"] == arriving["guest"], "full")
-        return joined.select(*(arriving[name] for name in PARCELS.names))
+        parcels = parcels.repartitionById(len(self._homes), sql.col("task"))
+        return self._frame.hint("merge").join(parcels, "task", "full")
 
     def rest(self) -> None:
         """Release the homes if nobody asks for them for a while."""
@@ -94,9 +92,9 @@ class Anchors:
     def _make(self, spark: SparkSession, count: int) -> tuple[str, ...]:
         """Cache a new frame; return where its partitions have come to lie."""
         self.release()
-        rows = spark.range(0, count, 1, count).select(sql.col("id").cast("int").alias("home"))
+        rows = spark.range(count, 2 * count, 1, count).select(sql.col("id").cast("int").alias("task"))
         marked = rows.withColumn("mark", sql.lit(uuid4().hex))  # equal frames would share one cache
-        self._frame = marked.repartitionById(count, sql.col("home")).persist()
+        self._frame = marked.repartitionById(count, sql.col("task")).persist()
         seen = self._frame.mapInArrow(_look, "home int, place string").toArrow()
         return tuple(place for _, place in sorted(zip(*seen.to_pydict().values(), strict=True)))
 
@@ -114,4 +112,4 @@ class Arrived:
 
 def _look(batches: Batches) -> Batches:
     for batch in batches:
-        yield pa.RecordBatch.from_pydict({"home": batch.column("home"), "place": [local_place()] * batch.num_rows})
+        yield pa.RecordBatch.from_pydict({"home": batch.column("task"), "place": [local_place()] * batch.num_rows})

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from homes_job import keys
 from test_standalone import check
@@ -19,7 +18,7 @@ AT_HOME = [3, "copy", "copy", "copy"]
 
 
 def run(folder: Path, mode: str) -> dict:
-    command = [sys.executable, str(HERE / "homes_job.py"), str(folder), mode]
+    command = [sys.executable, str(Path(__file__).with_name("homes_job.py")), str(folder), mode]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     story = json.loads(done.stdout.splitlines()[-1])
