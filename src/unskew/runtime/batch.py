@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from unskew.operators import Clock, Operator
 from unskew.runtime.channel import ChannelTask
 from unskew.runtime.count import Counted
 from unskew.runtime.extract import Extract
+from unskew.runtime.homes import tasks_at_home
 from unskew.runtime.intervals import Intervals
 from unskew.runtime.jobs import Jobs, Whole, Work
 from unskew.runtime.orders import Order, orders_for
@@ -61,8 +63,8 @@ class Ran:
         How it was run.
     plan
         What was planned for it.
-    tasks
-        Tasks that its channels ran in.
+    tasks, homes
+        Tasks that its channels ran in, and the place that each was held to, if any.
     counted, reports, results
         Its rows by key, what channels reported, and their output.
     intervals
@@ -72,6 +74,7 @@ class Ran:
     way: str
     plan: Plan
     tasks: int
+    homes: tuple[str, ...]
     counted: Counted
     reports: Reports
     results: Results
@@ -104,6 +107,8 @@ class Batch:
         Whether the order of rows within a partition is not fixed.
     watch
         Takes the time.
+    copies
+        The places where channels have run at home; this batch adds its own.
     """
 
     operator: Operator
@@ -117,6 +122,7 @@ class Batch:
     empty: bool
     shuffled: bool
     watch: Stopwatch
+    copies: MutableMapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._controller = Controller(self.settings.planning, self.settings.splitting)
@@ -137,9 +143,14 @@ class Batch:
         if planning.when == "ahead":
             return DIRECT
         settled = before.batch_id >= 0 and self.channels == before.table.channels and not before.table.split
-        if not settled or self.shuffled or planning.min_gain < 0:
+        if not settled or self.shuffled or planning.min_gain < 0 or (self._is_heavy and self.jobs.homes(self.channels)):
             return COUNTED
         return WHOLE if before.rows <= self._most_rows() else COUNTED
+
+    @property
+    def _is_heavy(self) -> bool:
+        """Whether the state is too large for one machine to keep a copy of all channels."""
+        return sum(state.bytes for state in self.before.channels.values()) > self.settings.keeping.cache_bytes > 0
 
     def _most_rows(self) -> int:
         """Return the rows up to which a batch gains too little by a second job."""
@@ -192,8 +203,13 @@ class Batch:
         counted = counted or Counted.of(results.counts, self.site.slots)
         called = {order.channel for orders in work.route.errands.values() for order in orders if order.called}
         reports = results.reports(counted, called, first=self.before.batch_id < 0)
+        if work.homes:
+            ran_at = {channel: report.place for channel, report in reports.by_channel.items()}
+            if {work.homes[work.route.task_of[channel]] for channel in ran_at} - set(ran_at.values()):
+                self.jobs.leave_homes()
+            self.copies.update(ran_at)
         self.watch.lap("work")
-        return Ran(way, plan, work.tasks, counted, reports, results, self._intervals)
+        return Ran(way, plan, work.tasks, work.homes, counted, reports, results, self._intervals)
 
     def _ahead(self) -> tuple[Plan, Statistics]:
         """Plan without counts of this batch: by past intervals, or not at all."""
@@ -231,7 +247,7 @@ class Batch:
         """Return what the tasks are told."""
         settings, scheme, table = self.settings, self.settings.splitting.scheme, plan.table
         channels = max(plan.before.channels, table.channels)
-        task_of = np.zeros(channels, np.int32) if one_task else self._task_of(plan, load_now, channels)
+        task_of, homes = self._tasks(plan, load_now, channels, one_task)
         shared = table.split_keys if split_rows is None else np.intersect1d(table.split_keys, split_rows)
         manifests = {channel: state.manifest for channel, state in self.before.channels.items()}
         orders = orders_for(plan.before, table, plan.moves, manifests, self._due(), shared, self.memory_bytes)
@@ -258,19 +274,27 @@ class Batch:
             0 if scheme is None else channels,
         )
         worker = None if scheme is None else Worker(self.operator, table, task_of)
-        return Work(route, channel_task, int(task_of.max()) + 1, worker)
+        return Work(route, channel_task, len(homes) or int(task_of.max()) + 1, worker, homes)
 
-    def _task_of(self, plan: Plan, load_now: Statistics | None, channels: int) -> NDArray[np.int32]:
-        """Return the task that each channel runs in."""
-        if self.settings.splitting.scheme is not None:
-            return np.arange(channels, dtype=np.int32)
+    def _tasks(
+        self, plan: Plan, load_now: Statistics | None, channels: int, one_task: bool
+    ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        """Return the task that each channel runs in, and the homes of tasks where those are worth it."""
         loads, seconds, costs = np.zeros(channels), None, self.before.costs
         if load_now is not None and load_now.total_cost > 0:
             loads[: plan.table.channels] = channel_loads(load_now, plan.table)
             if costs.seconds_per_row:
                 tuples = load_now.total_tuples
                 seconds = costs.seconds(load_now.total_cost, tuples) + SECONDS_PER_ROW * tuples
-        return tasks_for(loads, seconds, self.jobs.cores)
+        if one_task:
+            task_of = np.zeros(channels, np.int32)
+        elif self.settings.splitting.scheme is not None:
+            task_of = np.arange(channels, dtype=np.int32)
+        else:
+            task_of = tasks_for(loads, seconds, self.jobs.cores)
+        many = not one_task and task_of.max() + 1 >= min(channels, self.jobs.cores)
+        homes = self.jobs.homes(channels) if self._is_heavy or (many and self.site.cache_bytes) else ()
+        return tasks_at_home(loads, homes, self.copies) if homes else task_of, homes
 
     def _due(self) -> set[int]:
         """Return the channels in which a deadline has come."""

@@ -23,7 +23,7 @@ from unskew.runtime.cutting import cut
 from unskew.runtime.measure import channel_statistics, spilled_slots
 from unskew.runtime.orders import Order
 from unskew.runtime.report import ChannelReport
-from unskew.runtime.site import Site
+from unskew.runtime.site import Site, local_place
 from unskew.runtime.wire import (
     COUNT_COLUMN,
     COUNTED,
@@ -188,6 +188,8 @@ class _Work:
             manifest=manifest,
             files=files,
             earliest=self._state.earliest,
+            found=self._state.found,
+            place=local_place(),
             **self._figures,  # type: ignore[arg-type]
         )
 

@@ -55,6 +55,7 @@ class Engine:
     def __post_init__(self) -> None:
         self._epoch, self._committed, self._first = 0, -1, True
         self._record: Record | None = None
+        self._copies: dict[int, str] = {}
         self._scaling: Scaling | None = None
         if self.settings.channels.auto:
             channels = self.settings.channels
@@ -134,6 +135,7 @@ class Engine:
             facts.empty,
             self.shuffled,
             watch,
+            self._copies,
         )
 
     def _open(self) -> Record:

@@ -64,6 +64,11 @@ class BatchFigures:
     channel_rows, channel_seconds, channel_keys, channel_bytes, channel_spilled
         Of each channel: rows (under a splitting scheme of each worker), seconds in the operator, keys and bytes held
         (-1 where the channel was not called), and bytes that its memory has no room for.
+    channel_found
+        Of each channel, what it found of its state where it ran: a local ``"copy"``, one that was ``"behind"`` and has
+        caught up, nothing but the checkpoint (``"store"``), or ``"new"`` if it had no state; empty if not called.
+    homes
+        Executors' places that tasks were held to, as many as tasks; 0 if they ran anywhere.
     hot_keys
         The heaviest keys, heaviest first.
     moves
@@ -111,6 +116,8 @@ class BatchFigures:
     state_keys: int
     state_bytes: int
     watermark_ms: int | None
+    channel_found: tuple[str, ...]
+    homes: int
     seconds: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:

@@ -56,12 +56,15 @@ class Work:
         Tasks behind the shuffle.
     worker
         What runs in between, behind a shuffle of its own, under a splitting scheme.
+    homes
+        The place that each task is held to; empty: tasks run anywhere.
     """
 
     route: Route
     channels: ChannelTask
     tasks: int
     worker: Worker | None = None
+    homes: tuple[str, ...] = ()
 
 
 class Jobs(Protocol):
@@ -69,6 +72,12 @@ class Jobs(Protocol):
 
     cores: int
     """Tasks that can run at once."""
+
+    def homes(self, channels: int) -> tuple[str, ...]:
+        """Return a place for each task that channels are worth, where it can be held to one; else nothing."""
+
+    def leave_homes(self) -> None:
+        """Look for other homes next time: where one was, nothing runs any more."""
 
     def count(self, prepare: Prepare) -> list[bytes]:
         """Prepare the rows, keep the packs for `work`, and return the counts of each partition."""

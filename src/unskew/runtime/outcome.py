@@ -131,5 +131,7 @@ def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
         state_keys=sum(each.rows for each in record.channels.values()),
         state_bytes=sum(each.bytes for each in record.channels.values()),
         watermark_ms=record.watermark_ms,
+        channel_found=tuple("" if each is None else each.found for each in present),
+        homes=len(ran.homes),
         seconds=batch.watch.seconds,
     )

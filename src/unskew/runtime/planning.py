@@ -184,9 +184,12 @@ def tasks_for(loads: NDArray[np.float64], seconds: float | None, cores: int) -> 
     if seconds is not None:
         worth = max(min(cores, math.ceil(seconds / SECONDS_PER_TASK)), math.ceil(seconds / MOST_SECONDS_PER_TASK))
         tasks = max(1, min(channels, worth))
-    if tasks == channels:
-        return np.arange(channels, dtype=np.int32)
-    task_of, filled, held = np.zeros(channels, np.int32), np.zeros(tasks), np.zeros(tasks)
+    return np.arange(channels, dtype=np.int32) if tasks == channels else evenly(loads, tasks)
+
+
+def evenly(loads: NDArray[np.float64], tasks: int) -> NDArray[np.int32]:
+    """Return a task for each channel, the heaviest channel first and the emptiest task first."""
+    task_of, filled, held = np.zeros(len(loads), np.int32), np.zeros(tasks), np.zeros(tasks)
     for channel in np.argsort(-loads, kind="stable"):
         task = np.lexsort((held, filled))[0]  # the emptiest, of equals the one with fewest channels
         task_of[channel] = task

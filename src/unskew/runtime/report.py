@@ -38,6 +38,8 @@ class ChannelReport:
         Under a splitting scheme, the rows that each worker has turned into partial states for this channel.
     spilled_bytes, spilled_slots
         State that the channel's memory has no room for, and the slots that make it up.
+    found, place
+        What it found of its state (see `unskew.state.recovery.Found`), and where its local copy is now.
     """
 
     channel: int
@@ -59,3 +61,5 @@ class ChannelReport:
     worker_rows: tuple[int, ...] = ()
     spilled_bytes: int = 0
     spilled_slots: tuple[int, ...] = field(default=())
+    found: str = "new"
+    place: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,11 @@ class Site:
         if not self.cache_bytes:
             return None
         return LocalCache(Path(self.cache_folder or local_folder()), self.cache_bytes).place(self.query, order.channel)
+
+
+def local_place() -> str:
+    """Return what tells the place of this task's local copies from all others: on Spark, the executor."""
+    return f"{socket.gethostname()}:{local_folder()}"
 
 
 def local_folder() -> str:

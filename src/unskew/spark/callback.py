@@ -14,6 +14,7 @@ from unskew.errors import BatchError
 from unskew.runtime.engine import Engine
 from unskew.runtime.jobs import Facts, Work
 from unskew.runtime.record import Output
+from unskew.spark.anchors import Anchors
 from unskew.spark.frames import output_frame
 from unskew.spark.jobs import SparkJobs
 from unskew.spark.offsets import BatchFacts, find_tick, only_tick_advanced, read_facts
@@ -49,6 +50,8 @@ class Callback:
         Whether the last source of the stream is the tick, which has no rows.
     initial
         Gives state to begin with, as parcels.
+    anchors
+        Holds tasks to their homes on a cluster.
     """
 
     engine: Engine
@@ -59,6 +62,7 @@ class Callback:
     schema: StructType
     ticking: bool = False
     initial: Callable[[Work], DataFrame] | None = None
+    anchors: Anchors | None = None
 
     def __post_init__(self) -> None:
         self._last: BatchFacts | None = None
@@ -67,7 +71,7 @@ class Callback:
         """Run a batch."""
         seen = read_facts(self.checkpoint, batch_id)
         facts = Facts(batch_id, seen.fingerprint, seen.time_ms, seen.watermark_ms, self._is_empty(seen))
-        jobs = SparkJobs(rows, self.key, self.cores, self.initial if batch_id == 0 else None)
+        jobs = SparkJobs(rows, self.key, self.cores, self.initial if batch_id == 0 else None, self.anchors)
         spark: Any = rows.sparkSession
 
         def give(output: Output, number: int) -> None:

@@ -15,6 +15,7 @@ from unskew.errors import SessionError
 from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
 from unskew.runtime.wire import LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS, ddl
+from unskew.spark.anchors import Anchors, Arrived
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -71,13 +72,29 @@ class SparkJobs:
         Tasks that can run at once.
     initial
         Gives parcels with state to begin with, for the first batch of a query.
+    anchors
+        Holds tasks to their homes; None where there is only one machine.
     """
 
     def __init__(
-        self, rows: DataFrame, key: tuple[str, ...], cores: int, initial: Callable[[Work], DataFrame] | None = None
+        self,
+        rows: DataFrame,
+        key: tuple[str, ...],
+        cores: int,
+        initial: Callable[[Work], DataFrame] | None = None,
+        anchors: Anchors | None = None,
     ) -> None:
-        self._rows, self._key, self.cores, self._initial = rows, key, cores, initial
+        self._rows, self._key, self.cores, self._initial, self._anchors = rows, key, cores, initial, anchors
         self._packs: DataFrame | None = None
+
+    def homes(self, channels: int) -> tuple[str, ...]:
+        """Return the homes of tasks on a cluster."""
+        return () if self._anchors is None else self._anchors.homes(self._rows.sparkSession, channels)
+
+    def leave_homes(self) -> None:
+        """Look for other homes next time."""
+        if self._anchors is not None:
+            self._anchors.release()
 
     def count(self, prepare: Prepare) -> list[bytes]:
         """Run job 1: prepare, and keep the packs on the executors."""
@@ -112,11 +129,13 @@ class SparkJobs:
         self._rows.write.format("noop").mode("overwrite").save()
 
     def close(self) -> None:
-        """Let go of the packs; a query that is being stopped may no longer listen."""
+        """Let go of the packs, and of homes in a while; a query that is being stopped may no longer listen."""
         if self._packs is not None:
             with contextlib.suppress(Exception):
                 self._packs.unpersist()
             self._packs = None
+        if self._anchors is not None:
+            self._anchors.rest()
 
     def _placed(self) -> DataFrame:
         """Return the rows with Spark's own hash of their key."""
@@ -145,6 +164,8 @@ class SparkJobs:
             parcels = parcels.unionAll(self._initial(work))
         if work.worker is not None:
             parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, ddl(PARCELS))
+        if work.homes and self._anchors is not None:
+            return self._anchors.bring(parcels).mapInArrow(Arrived(work.channels), ddl(RESULTS)).toArrow()
         return _by_task(parcels, work.tasks).mapInArrow(work.channels, ddl(RESULTS)).toArrow()
 
 

@@ -83,10 +83,11 @@ class BalancedQuery:
     def loads(self) -> pa.Table:
         """The last batch, one row per channel: rows, seconds in the operator, keys and bytes held, what is spilled.
 
-        Keys and bytes are null for a channel that was not called.
+        ``found`` says what the channel found of its state; see `BatchFigures`. Keys, bytes and ``found`` are null for a
+        channel that was not called.
         """
         figures = self.figures
-        names = ("rows", "seconds", "keys", "bytes", "spilled")
+        names = ("rows", "seconds", "keys", "bytes", "spilled", "found")
         last = figures[-1] if figures else None
         columns = {name: np.array([] if last is None else getattr(last, f"channel_{name}")) for name in names}
         held = columns["keys"] >= 0
@@ -98,6 +99,7 @@ class BalancedQuery:
                 "state_rows": pa.array(columns["keys"].astype(np.int64), mask=~held),
                 "state_bytes": pa.array(columns["bytes"].astype(np.int64), mask=~held),
                 "spilled_bytes": columns["spilled"].astype(np.int64),
+                "found": pa.array(columns["found"].tolist(), pa.string(), mask=~held),
             }
         )
 

@@ -17,6 +17,7 @@ from unskew.runtime.engine import Engine
 from unskew.runtime.log import RecordLog
 from unskew.runtime.record import Identity
 from unskew.runtime.settings import Settings
+from unskew.spark.anchors import Anchors, on_cluster
 from unskew.spark.callback import Callback
 from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
@@ -160,7 +161,10 @@ class BalancedWriter:
         if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
             initial = partial(initial_parcels, stage.initial_state, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
-        callback = Callback(engine, checkpoint, stage.key, stage.cores, sink, stage.output_schema, ticking, initial)
+        anchors = Anchors() if on_cluster(spark) else None
+        callback = Callback(
+            engine, checkpoint, stage.key, stage.cores, sink, stage.output_schema, ticking, initial, anchors
+        )
         writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
         if self._trigger:
             writer = writer.trigger(**self._trigger)

@@ -20,7 +20,7 @@ from unskew.state.location import Location
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk, Manifest
 from unskew.state.parts import stored
-from unskew.state.recovery import manifest_in, recover_index
+from unskew.state.recovery import Found, manifest_in, recover_index
 from unskew.state.sizes import row_bytes
 from unskew.state.store import ChunkStore
 from unskew.state.view import StateView
@@ -66,9 +66,12 @@ class KeyedState(StateView):
         layout: Layout,
         slots: int,
         memory_bytes: int | None = None,
+        found: Found = "new",
     ) -> None:
         super().__init__(log, index, slots)
         self._manifest, self._layout, self._memory_bytes = manifest, layout, memory_bytes
+        self.found = found
+        """What there was to begin with."""
         self._shared = set(manifest.shared)
 
     @classmethod
@@ -113,11 +116,11 @@ class KeyedState(StateView):
         entry: Entry = MemoryEntry() if cache is None else cache.take(manifest.nonce)
         log = ChunkLog(store, entry, columns, manifest, deadline)
         try:
-            index = recover_index(log, entry, manifest, slots)
+            index, found = recover_index(log, entry, manifest, slots)
         except BaseException:
             entry.discard()
             raise
-        return cls(manifest, log, index, layout or Layout.within(memory_bytes), slots, memory_bytes)
+        return cls(manifest, log, index, layout or Layout.within(memory_bytes), slots, memory_bytes, found)
 
     @property
     def spilled_bytes(self) -> NDArray[np.int64]:

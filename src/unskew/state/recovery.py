@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,9 @@ from unskew.state.store import ChunkStore
 
 Numbers = NDArray[np.int64]
 
+Found = Literal["new", "copy", "behind", "store"]
+"""What there was to begin with: no state at all, a local copy, one that had to catch up, or the store alone."""
+
 
 def manifest_in(store: ChunkStore, columns: Columns) -> Manifest:
     """Return the manifest in a store, an empty one before the first commit, or refuse it if its columns are others."""
@@ -35,8 +39,8 @@ def manifest_in(store: ChunkStore, columns: Columns) -> Manifest:
     return replace(manifest, columns=columns.text)
 
 
-def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> KeyIndex:
-    """Return the index of the state that `manifest` describes.
+def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -> tuple[KeyIndex, Found]:
+    """Return the index of the state that `manifest` describes, and what it was made from.
 
     A copy of that very commit is taken as it is. A copy of an earlier one reads the chunks that came since. Otherwise,
     a copy that went another way or none, all chunks are read: local ones are used where they are those of the store,
@@ -46,15 +50,15 @@ def recover_index(log: ChunkLog, entry: Entry, manifest: Manifest, slots: int) -
     entry.manifest = None
     if known is None or known.columns != manifest.columns:
         entry.keep_chunks(())
-        return rebuild_index(log, entry, manifest, slots)
+        return rebuild_index(log, entry, manifest, slots), "store" if manifest.chunks else "new"
     entry.keep_chunks({chunk.name for chunk in manifest.chunks})
     index = _copied(entry, slots)
     if index is not None:
         if known.nonce == manifest.nonce:
-            return index
+            return index, "copy"
         if known.nonce in manifest.history and not manifest.shared:
-            return _caught_up(index, log, known, manifest)
-    return rebuild_index(log, entry, manifest, slots)
+            return _caught_up(index, log, known, manifest), "behind"
+    return rebuild_index(log, entry, manifest, slots), "store"
 
 
 def _copied(entry: Entry, slots: int) -> KeyIndex | None:

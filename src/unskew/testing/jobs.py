@@ -43,6 +43,13 @@ class LocalJobs:
     drained: int = 0
     _packs: list[list[pa.RecordBatch]] = field(default_factory=list)
 
+    def homes(self, channels: int) -> tuple[str, ...]:
+        """Return nothing: there is one place."""
+        return ()
+
+    def leave_homes(self) -> None:
+        """Do nothing."""
+
     def count(self, prepare: Prepare) -> list[bytes]:
         """Prepare every partition."""
         for number, rows in enumerate(self.partitions):
