@@ -77,7 +77,7 @@ class SkewBenchmark(Benchmark):
             self.note("A quick run has few turns: targets are judged by the whole run.")
             balance = Balance(BALANCE.exponents[1::2])
             return self.run_parts((WAITING, 2, 7), (COMPUTING, 1, 3), balance, batches=8)
-        return self.run_parts((WAITING, 3, 24), (COMPUTING, 2, 12), BALANCE, batches=13)
+        return self.run_parts((WAITING, 3, 30), (COMPUTING, 2, 12), BALANCE, batches=13)
 
     def run_parts(
         self, waiting: tuple[Work, int, int], computing: tuple[Work, int, int], balance: Balance, batches: int

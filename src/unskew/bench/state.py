@@ -40,7 +40,7 @@ class Turns:
     restarts: int
 
 
-WHOLE = Turns(drop_in=12, small_drop_in=20, smallest=60, aggregates=12, held=40, restarts=5)
+WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, aggregates=12, held=40, restarts=5)
 QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, aggregates=4, held=10, restarts=2)
 
 

@@ -39,7 +39,7 @@ def markdown(records: Sequence[Record], picture: str | None = None) -> str:
     if numbers:
         parts += ["## In short", "", *(f"- {sentence(each)}" for each in numbers), ""]
     if picture:
-        parts += [f"![Throughput and batch times before and after]({picture})", ""]
+        parts += [f"![Batch times and the fullest channel, before and after]({picture})", ""]
     parts += ["## What was measured", "", *_overview(records), ""]
     for record in records:
         parts += _section(record)
