@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError, StateError
-from unskew.state import Groups, KeyedState, LocalCache, MemoryStore
+from unskew.state import Groups, KeyedState, LocalCache, MemoryStore, parts
 from unskew.state.compaction import Layout
 from unskew.state.manifest import Manifest
 
@@ -23,6 +24,14 @@ SLOTS = 7
 TINY = Layout(rows_per_chunk=8, fan_out=2, spare_rows=4, cleaned_rows=2)
 
 Key = tuple[str | None, float | None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cut_small_chunks() -> Iterator[None]:
+    """Let some chunks have several parts, sorted by slot, and smaller ones just one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "PART_BYTES", 150)
+        yield
 
 
 def reference_hash(key: Key, modulus: int) -> int:
