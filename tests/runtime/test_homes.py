@@ -98,6 +98,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
     """Run batches of one query; with homes or without, a task may also be sent elsewhere."""
     monkeypatch.setenv("SPARK_LOCAL_DIRS", "")
     monkeypatch.setattr(planning, "SECONDS_PER_TASK", 1e-9)  # every batch is worth a task for every core
+    monkeypatch.setattr(batch, "WORTH_BYTES", -1)  # and all state a home
     files = MemoryFiles("memory", MemoryPlace({}))
     rows = pa.table({"key": KEYS})
     log, numbers = RecordLog(files), iter(range(100))
@@ -145,6 +146,16 @@ def test_an_executor_that_is_lost(run) -> None:
     assert (sorted(figures.channel_found), left) == (["copy", "copy", "store"], 1)
     figures, left = run("c", "elsewhere", "a")
     assert (set(figures.channel_found), left) == ({"copy"}, 0)
+
+
+def test_state_that_is_read_quickly_has_no_home(run, monkeypatch) -> None:
+    """Once it has grown, channels begin where they have run last."""
+    monkeypatch.setattr(batch, "WORTH_BYTES", 1 << 20)
+    assert run("a", "b", "c")[0].homes == 0
+    assert run("a", "b", "c")[0].homes == 0
+    monkeypatch.setattr(batch, "WORTH_BYTES", 0)
+    figures, _ = run("c", "a", "b")
+    assert (figures.homes, set(figures.channel_found)) == (3, {"copy"})
 
 
 def test_without_local_copies_nothing_is_held_anywhere(run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -37,6 +36,9 @@ SECONDS_PER_ROW = 2e-6
 
 WORTH_SECONDS = 0.15
 """What a second job and a shuffle cost; a batch that would gain less runs whole in one task."""
+
+WORTH_BYTES = 8 << 20
+"""State of a channel that takes about as long to read from the checkpoint as homes cost: a tenth of a second."""
 
 
 @dataclass
@@ -108,7 +110,7 @@ class Batch:
     watch
         Takes the time.
     copies
-        The places where channels have run at home; this batch adds its own.
+        The place where each channel has run, at home if it has one; this batch adds its own.
     """
 
     operator: Operator
@@ -122,7 +124,7 @@ class Batch:
     empty: bool
     shuffled: bool
     watch: Stopwatch
-    copies: MutableMapping[int, str] = field(default_factory=dict)
+    copies: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._controller = Controller(self.settings.planning, self.settings.splitting)
@@ -203,11 +205,10 @@ class Batch:
         counted = counted or Counted.of(results.counts, self.site.slots)
         called = {order.channel for orders in work.route.errands.values() for order in orders if order.called}
         reports = results.reports(counted, called, first=self.before.batch_id < 0)
-        if work.homes:
-            ran_at = {channel: report.place for channel, report in reports.by_channel.items()}
-            if {work.homes[work.route.task_of[channel]] for channel in ran_at} - set(ran_at.values()):
-                self.jobs.leave_homes()
-            self.copies.update(ran_at)
+        ran_at = {channel: report.place for channel, report in reports.by_channel.items()}
+        if work.homes and {work.homes[work.route.task_of[channel]] for channel in ran_at} - set(ran_at.values()):
+            self.jobs.leave_homes()
+        self.copies.update(ran_at if work.homes else ran_at | self.copies)
         self.watch.lap("work")
         return Ran(way, plan, work.tasks, work.homes, counted, reports, results, self._intervals)
 
@@ -293,7 +294,8 @@ class Batch:
         else:
             task_of = tasks_for(loads, seconds, self.jobs.cores)
         many = not one_task and task_of.max() + 1 >= min(channels, self.jobs.cores)
-        homes = self.jobs.homes(channels) if self._is_heavy or (many and self.site.cache_bytes) else ()
+        large = max((state.bytes for state in self.before.channels.values()), default=0) > WORTH_BYTES
+        homes = self.jobs.homes(channels) if self._is_heavy or (many and large and self.site.cache_bytes) else ()
         return tasks_at_home(loads, homes, self.copies) if homes else task_of, homes
 
     def _due(self) -> set[int]:
