@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from unskew.runtime.channel import ChannelTask
+from unskew.runtime.give import Give
 from unskew.runtime.prepare import Prepare
 from unskew.runtime.record import Output
 from unskew.runtime.route import Route
@@ -56,12 +57,25 @@ class Work:
         Tasks behind the shuffle.
     worker
         What runs in between, behind a shuffle of its own, under a splitting scheme.
+    give
+        What brings the state of some channels along, where tasks cannot read it.
     """
 
     route: Route
     channels: ChannelTask
     tasks: int
     worker: Worker | None = None
+    give: Give | None = None
+
+    def giving(self, files: Mapping[int, tuple[str, ...]]) -> Work:
+        """Return the same work with files that come along, by channel; their errands are run where the files are."""
+        orders = {order.channel: order for orders in self.route.errands.values() for order in orders}
+        errands = {
+            source: tuple(order for order in orders if order.channel not in files)
+            for source, orders in self.route.errands.items()
+        }
+        give = Give(self.route, {channel: orders[channel] for channel in files}, files)
+        return replace(self, route=replace(self.route, errands=errands), give=give)
 
 
 class Jobs(Protocol):

@@ -44,6 +44,8 @@ class Site:
 
     def open(self, order: Order, writer: PieceWriter | None = None) -> tuple[KeyedState, PieceStore]:
         """Return a channel's state as the last record has it, and the store that new pieces go to."""
+        if order.manifest is not None and order.enclosed:
+            self.files.take_in(order.manifest.file, order.manifest.offset, order.enclosed)
         store, operator = PieceStore(self.files, order.manifest, writer), self.operator
         state = KeyedState.open(
             store,

@@ -28,17 +28,22 @@ PARCELS = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-"""What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver."""
+"""What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver.
+
+Where tasks cannot reach the checkpoint: `GIVEN`, a file for a channel to read, and `MISSED`, whose state was not given.
+"""
 
 RESULTS = pa.schema([("channel", pa.int32()), ("kind", pa.int8()), ("payload", pa.binary())])
 """What a channel gives back: one `REPORT`, and its rows: `OUTPUT`, `OUTPUT_PIECE` (where they lie), `PARTIALS`.
 
-Beside them `COUNTED`, where rows are counted on the way, or `TOO_MANY` in place of everything.
+Beside them `COUNTED`, where rows are counted on the way, or `TOO_MANY` in place of everything. Where tasks cannot reach
+the checkpoint: `WRITTEN`, a file for the driver to write, or `MISSING` in place of everything.
 """
 
 LAST = -1
-ORDER, STATE, ROWS, COUNTS = 0, 1, 2, 3
-REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY = range(6)
+LONGEST_NAME = 200
+ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
+REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
 _DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.binary(): "binary"}
 
@@ -75,3 +80,21 @@ def pack(rows: pa.Table | pa.RecordBatch) -> bytes:
 def unpack(blob: bytes | pa.Buffer) -> pa.Table:
     """Return the rows of `pack`, without copying them."""
     return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(blob))).read_all()
+
+
+def with_name(name: str, contents: bytes | pa.Buffer) -> bytes:
+    """Return a file as one blob.
+
+    Examples
+    --------
+    >>> name, contents = name_and_contents(pa.py_buffer(with_name("state/7/a-0.arrow", b"rows")))
+    >>> name, contents.to_pybytes()
+    ('state/7/a-0.arrow', b'rows')
+    """
+    return b"\0".join((name.encode(), contents))
+
+
+def name_and_contents(blob: pa.Buffer) -> tuple[str, pa.Buffer]:
+    """Return the file of `with_name`, without copying its contents."""
+    name = bytes(blob.slice(0, min(blob.size, LONGEST_NAME))).partition(b"\0")[0]
+    return name.decode(), blob.slice(len(name) + 1)

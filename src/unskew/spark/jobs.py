@@ -15,6 +15,7 @@ from unskew.errors import SessionError
 from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
 from unskew.runtime.wire import LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS, ddl
+from unskew.spark.hadoop import contents
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -143,6 +144,9 @@ class SparkJobs:
     def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
         if self._initial is not None:
             parcels = parcels.unionAll(self._initial(work))
+        if work.give is not None:
+            given = contents(self._rows.sparkSession, work.channels.site.files, work.give.files)
+            parcels = parcels.unionAll(given.mapInArrow(work.give, ddl(PARCELS)))
         if work.worker is not None:
             parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, ddl(PARCELS))
         return _by_task(parcels, work.tasks).mapInArrow(work.channels, ddl(RESULTS)).toArrow()

@@ -20,11 +20,11 @@ from unskew.runtime.settings import Settings
 from unskew.spark.callback import Callback
 from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
+from unskew.spark.hadoop import checkpoint_files
 from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
 from unskew.spark.sinks import Sink, make_sink, make_table_sink, qualified
 from unskew.spark.tick import with_tick
-from unskew.state.files import Files
 
 if TYPE_CHECKING:
     from unskew.spark.stage import Stage
@@ -146,7 +146,7 @@ class BalancedWriter:
         spark, operator = stage.events.sparkSession, stage.operator
         check_session(spark)
         settings = self._settings()
-        checkpoint = Files(qualified(spark, self._checkpoint()))
+        checkpoint = checkpoint_files(spark, qualified(spark, self._checkpoint()))
         log = RecordLog(checkpoint.child(OWN_FOLDER))
         identity = Identity(tuple(operator.key), repr(operator), settings.channels.slots, uuid.uuid4().hex)
         name = check_checkpoint(checkpoint, log, identity)
