@@ -31,7 +31,7 @@ class Give:
     files: Mapping[int, tuple[str, ...]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield parcels (`wire.PARCELS`); in come rows of channel, name and contents, all of a channel in one task."""
+        """Yield parcels (`wire.PARCELS`); in come files (`wire.FILES`), all of a channel in one task."""
         route, seen = self.route, set()
         for batch in batches:
             channels, names = batch.column("channel").to_pylist(), batch.column("name").to_pylist()

@@ -33,6 +33,9 @@ PARCELS = pa.schema(
 Where tasks cannot reach the checkpoint: `GIVEN`, a file for a channel to read, and `MISSED`, whose state was not given.
 """
 
+FILES = pa.schema([("channel", pa.int32()), ("name", pa.string()), ("contents", pa.binary())])
+"""Files that somebody has read for channels whose tasks cannot."""
+
 RESULTS = pa.schema([("channel", pa.int32()), ("kind", pa.int8()), ("payload", pa.binary())])
 """What a channel gives back: one `REPORT`, and its rows: `OUTPUT`, `OUTPUT_PIECE` (where they lie), `PARTIALS`.
 
@@ -45,7 +48,7 @@ LONGEST_NAME = 200
 ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
 REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
-_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.binary(): "binary"}
+_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.string(): "string", pa.binary(): "binary"}
 
 
 def ddl(schema: pa.Schema) -> str:

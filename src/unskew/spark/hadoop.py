@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from unskew.errors import CheckpointError
+from unskew.runtime.wire import FILES, ddl
 from unskew.spark.internals import java_and_hadoop
 from unskew.state.arrow_place import S3_SCHEMES, is_local
 from unskew.state.carried import CarriedFiles
@@ -46,16 +47,23 @@ def checkpoint_files(spark: SparkSession, root: str) -> Files:
     """Return the files of a checkpoint: as Python reaches them where it creates exclusively, else as Hadoop does.
 
     S3 is always reached from Python: Hadoop's S3 client cannot create a file exclusively. For places other than a local
-    disk, the answer costs a probe: two creates and a remove.
+    disk, the answer costs a probe: two creates and a remove, and where they fail, one listing.
     """
     direct = Files(root)
     if is_local(root) or root.partition("://")[0] in S3_SCHEMES:
         return direct
     try:
         direct.child("unskew").probe()
-    except CheckpointError:
-        return HadoopFiles(root, HadoopPlace(root, *java_and_hadoop(spark)))
-    return direct
+        return direct
+    except CheckpointError as error:
+        reason = error
+    files = HadoopFiles(root, HadoopPlace(root, *java_and_hadoop(spark)))
+    try:
+        files.names()
+    except CheckpointError as error:
+        error.add_note(f"Python does not get there either: {reason}")
+        raise
+    return files
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +248,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[str]]) -> DataFrame:
-    """Return files that Spark reads for tasks: rows of ``channel``, ``name`` and ``contents``, a partition a channel.
+    """Return files that Spark reads for tasks (`wire.FILES`), a partition for each channel.
 
     Where tasks read for themselves there is one row a channel, without name and contents.
     """
@@ -252,7 +260,7 @@ def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[st
         listed = spark.createDataFrame(pairs, "channel int, name string")
         rows = named.join(sql.broadcast(listed), "name").select("channel", "name", "contents")
     else:
-        rows = spark.createDataFrame([(c, None, None) for c in wanted], "channel int, name string, contents binary")
+        rows = spark.createDataFrame([(channel, None, None) for channel in wanted], ddl(FILES))
     return rows.repartitionById(max(wanted) + 1, sql.col("channel"))
 
 

@@ -20,11 +20,13 @@ from unskew.runtime.settings import Settings
 from unskew.spark.callback import Callback
 from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
-from unskew.spark.hadoop import checkpoint_files
+from unskew.spark.hadoop import HadoopFiles, checkpoint_files
 from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
+from unskew.spark.served import served
 from unskew.spark.sinks import Sink, make_sink, make_table_sink, qualified
 from unskew.spark.tick import with_tick
+from unskew.state.files import Files
 
 if TYPE_CHECKING:
     from unskew.spark.stage import Stage
@@ -155,7 +157,7 @@ class BalancedWriter:
         events, ticking = stage.events, operator.deadline is not None and operator.time_mode != "none"
         if ticking:
             mode: Any = operator.time_mode
-            events = with_tick(events, log.files.root, checkpoint.root, mode)
+            events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
         initial = None
         if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
             initial = partial(initial_parcels, stage.initial_state, operator)
@@ -187,6 +189,11 @@ class BalancedWriter:
 
     def _sink_options(self) -> dict[str, str]:
         return {key: value for key, value in self._options.items() if key != "checkpointLocation"}
+
+
+def _for_tick(files: Files) -> str:
+    """Return how the tick, a process of its own, finds files."""
+    return served(files.root, files) if isinstance(files, HadoopFiles) else files.root
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from unskew.runtime.log import RecordLog
 from unskew.runtime.site import local_folder
 from unskew.spark.hadoop import HadoopFiles, checkpoint_files
 from unskew.spark.internals import java_and_hadoop
+from unskew.spark.served import served
+from unskew.spark.tick import files_at
 from unskew.state.carried import CarriedFiles, NotHereError
 from unskew.state.files import Files
 from unskew.testing import write_batches
@@ -147,8 +149,9 @@ def test_the_driver_has_all_that_files_need(spark, root):
 def test_where_python_creates_exclusively_hadoop_is_not_asked(spark, tmp_path):
     for place in (f"file:{tmp_path}", str(tmp_path), "s3a://bucket/ck"):
         assert type(checkpoint_files(spark, place)) is Files
-    with pytest.raises(CheckpointError, match="nowhere"):
-        checkpoint_files(spark, "nowhere://a/b").read("c")
+    with pytest.raises(CheckpointError, match='No FileSystem for scheme "nowhere"') as failed:
+        checkpoint_files(spark, "nowhere://a/b")
+    assert "Python does not get there either" in failed.value.__notes__[0]
 
 
 @pytest.mark.slow
@@ -184,12 +187,14 @@ def test_moves_a_restart_without_copies_and_large_output(query):
     assert dict(map(tuple, natively)) == query.latest
 
 
+@pytest.mark.slow
 def test_copies_that_are_lost_between_batches_are_read_again(query):
     query.more(4)
     query.run(lambda rows, batch_id: forget_local_copies(query.spark))
     query.check()
 
 
+@pytest.mark.slow
 def test_a_small_batch_without_copies_and_a_stream_planned_ahead(query):
     query.more(2, rows=50)
     ways = {each.way for each in query.run(planner="mixed", min_gain=0.02).figures}
@@ -203,7 +208,7 @@ def test_a_small_batch_without_copies_and_a_stream_planned_ahead(query):
     query.check()
 
 
-@pytest.mark.parametrize("copies", ["kept", "lost"])
+@pytest.mark.parametrize("copies", [pytest.param("kept", marks=pytest.mark.slow), "lost"])
 def test_a_batch_that_was_recorded_is_shown_again_as_it_was(query, copies):
     query.more(3)
     shown = []
@@ -223,6 +228,7 @@ def test_a_batch_that_was_recorded_is_shown_again_as_it_was(query, copies):
     query.check()
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_written_but_not_recorded_is_run_again(query, monkeypatch):
     query.more(3)
     prepare, failed = RecordLog.prepare, []
@@ -254,3 +260,30 @@ def test_a_sweep_leaves_what_records_name(query, monkeypatch):
     }
     assert there == {name for state in record.channels.values() for name in state.files}
     query.check()
+
+
+def test_windows_close_as_sparks_do(spark, root, tmp_path):
+    """The last windows close in a batch without rows, which a process beside the driver asks for."""
+    windows = module("spark/test_windows.py")
+    write_batches(tmp_path / "data", windows.drawn(3, rows=100))
+    rows = spark.readStream.schema(windows.SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
+    rows = rows.withWatermark("ts", "20 seconds")
+    spread = sql.var_pop("amount").alias("spread")
+    native = rows.groupBy("user", sql.window("ts", "30 seconds")).agg(sql.count("*").alias("n"), spread)
+    stream = unskew.balance(rows, "user", channels=2, slots=64).window("30 seconds")
+    balanced = stream.aggregate(n="count", spread="var_pop(amount)")
+    expected, _ = windows.run(native, "append", tmp_path / "native")
+    found, query = windows.run(balanced, "append", root)
+    assert found == expected
+    assert query.figures[-1].way == "empty"
+
+
+def test_the_tick_hears_what_goes_wrong(spark, root):
+    files = checkpoint_files(spark, root)
+    files.write("commits/0", b"v1")
+    reader = files_at(served(files.root, files))
+    assert reader.names("commits") == ["0"]
+    assert reader.read("commits/0") == b"v1"
+    assert reader.read_or_none("commits/1") is None
+    with pytest.raises(CheckpointError, match="the file does not exist"):
+        reader.read("commits/1")
