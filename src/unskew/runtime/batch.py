@@ -31,6 +31,8 @@ from unskew.runtime.site import Site
 from unskew.runtime.tuple_routes import Head
 from unskew.runtime.worker import Worker
 from unskew.splitters.heavy import HeavyKeys
+from unskew.state.files import Piece
+from unskew.state.piece_store import PieceStore
 
 COUNTED, DIRECT, WHOLE, EMPTY = "counted", "direct", "whole", "empty"
 
@@ -125,7 +127,7 @@ class Batch:
     def __post_init__(self) -> None:
         self._controller = Controller(self.settings.planning, self.settings.splitting)
         self._intervals = self.before.intervals
-        self._given: dict[int, tuple[str, ...]] = {}
+        self._given: dict[int, tuple[Piece, ...]] = {}
 
     def run(self) -> Ran:
         """Run it on its way; if it turns out to be larger than expected, on the long one."""
@@ -205,7 +207,8 @@ class Batch:
         missing = results.missing
         if missing and missing <= self._given.keys():
             raise StateError("a channel did not find its state in its files", got=min(missing))
-        self._given |= {channel: self.before.channels[channel].files for channel in missing}
+        for channel in missing:
+            self._given[channel] = PieceStore(self.site.files, self.before.channels[channel].manifest).pieces
         return bool(missing)
 
     def _ran(self, way: str, plan: Plan, work: Work, results: Results, counted: Counted | None = None) -> Ran:

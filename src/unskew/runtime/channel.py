@@ -41,11 +41,11 @@ from unskew.runtime.wire import (
     ROWS,
     STATE,
     WRITTEN,
-    name_and_contents,
+    enveloped,
+    opened,
     pack,
     record_batch,
     unpack,
-    with_name,
 )
 from unskew.state.carried import NotHereError
 from unskew.state.files import Files, Piece, PieceWriter
@@ -137,7 +137,7 @@ class ChannelTask:
             outputs.close()
             for state in states:
                 state.publish()
-        results += [(0, WRITTEN, with_name(name, data)) for name, data in files.leaving()]
+        results += [(0, WRITTEN, enveloped(name, 0, data)) for name, data in files.leaving()]
         for channel, kind, payload in results:
             yield record_batch(RESULTS, [channel], [kind], [payload])
 
@@ -251,8 +251,7 @@ def _sorted(parcels: Iterator[pa.RecordBatch], files: Files) -> tuple[dict[int, 
             elif kind == ORDER:
                 mail[channel].order = load(Order, blob.as_py())
             elif kind == GIVEN:
-                name, contents = name_and_contents(blob.as_buffer())
-                files.take_in(name, 0, contents)
+                files.take_in(*opened(blob.as_buffer()))
             elif kind == MISSED:
                 mail[channel].missed = True
             else:

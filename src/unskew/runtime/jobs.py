@@ -15,6 +15,7 @@ from unskew.runtime.record import Output
 from unskew.runtime.route import Route
 from unskew.runtime.wire import LAST, PACKS, RESULTS, TOO_MANY, record_batch
 from unskew.runtime.worker import Worker
+from unskew.state.files import Piece
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -67,14 +68,14 @@ class Work:
     worker: Worker | None = None
     give: Give | None = None
 
-    def giving(self, files: Mapping[int, tuple[str, ...]]) -> Work:
-        """Return the same work with files that come along, by channel; their errands are run where the files are."""
+    def giving(self, pieces: Mapping[int, tuple[Piece, ...]]) -> Work:
+        """Return the same work with the state of some channels; their errands are run where that state is read."""
         orders = {order.channel: order for orders in self.route.errands.values() for order in orders}
         errands = {
-            source: tuple(order for order in orders if order.channel not in files)
+            source: tuple(order for order in orders if order.channel not in pieces)
             for source, orders in self.route.errands.items()
         }
-        give = Give(self.route, {channel: orders[channel] for channel in files}, files)
+        give = Give(self.route, {channel: orders[channel] for channel in pieces}, pieces)
         return replace(self, route=replace(self.route, errands=errands), give=give)
 
 

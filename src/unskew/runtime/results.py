@@ -24,7 +24,7 @@ from unskew.runtime.wire import (
     RESULTS,
     TOO_MANY,
     WRITTEN,
-    name_and_contents,
+    opened,
 )
 from unskew.state.files import Piece
 
@@ -75,7 +75,8 @@ class Results:
         """Files that tasks have written and the driver has to write in their place."""
         for batch in self.table.to_batches():
             for at in np.flatnonzero(np.asarray(batch.column("kind")) == WRITTEN).tolist():
-                yield name_and_contents(batch.column("payload")[at].as_buffer())
+                name, _, contents = opened(batch.column("payload")[at].as_buffer())
+                yield name, contents
 
     def reports(self, counted: Counted, called: Set[int], first: bool) -> Reports:
         """Return the reports, or raise `StateError` if rows or state are missing or came twice.

@@ -30,11 +30,11 @@ PARCELS = pa.schema(
 )
 """What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver.
 
-Where tasks cannot reach the checkpoint: `GIVEN`, a file for a channel to read, and `MISSED`, whose state was not given.
+Where tasks cannot reach the checkpoint: `GIVEN`, a piece for a channel to read; `MISSED`, whose state was not given.
 """
 
-FILES = pa.schema([("channel", pa.int32()), ("name", pa.string()), ("contents", pa.binary())])
-"""Files that somebody has read for channels whose tasks cannot."""
+PIECES = pa.schema([("channel", pa.int32()), ("name", pa.string()), ("offset", pa.int64()), ("contents", pa.binary())])
+"""Parts of files that somebody has read for channels whose tasks cannot."""
 
 RESULTS = pa.schema([("channel", pa.int32()), ("kind", pa.int8()), ("payload", pa.binary())])
 """What a channel gives back: one `REPORT`, and its rows: `OUTPUT`, `OUTPUT_PIECE` (where they lie), `PARTIALS`.
@@ -48,7 +48,7 @@ LONGEST_NAME = 200
 ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
 REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
-_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.string(): "string", pa.binary(): "binary"}
+_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary"}
 
 
 def ddl(schema: pa.Schema) -> str:
@@ -85,19 +85,19 @@ def unpack(blob: bytes | pa.Buffer) -> pa.Table:
     return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(blob))).read_all()
 
 
-def with_name(name: str, contents: bytes | pa.Buffer) -> bytes:
-    """Return a file as one blob.
+def enveloped(name: str, offset: int, contents: bytes | pa.Buffer) -> bytes:
+    """Return a part of a file as one blob.
 
     Examples
     --------
-    >>> name, contents = name_and_contents(pa.py_buffer(with_name("state/7/a-0.arrow", b"rows")))
-    >>> name, contents.to_pybytes()
-    ('state/7/a-0.arrow', b'rows')
+    >>> name, offset, contents = opened(pa.py_buffer(enveloped("state/7/a-0.arrow", 64, b"rows")))
+    >>> name, offset, contents.to_pybytes()
+    ('state/7/a-0.arrow', 64, b'rows')
     """
-    return b"\0".join((name.encode(), contents))
+    return b"\0".join((name.encode(), b"%d" % offset, contents))
 
 
-def name_and_contents(blob: pa.Buffer) -> tuple[str, pa.Buffer]:
-    """Return the file of `with_name`, without copying its contents."""
-    name = bytes(blob.slice(0, min(blob.size, LONGEST_NAME))).partition(b"\0")[0]
-    return name.decode(), blob.slice(len(name) + 1)
+def opened(blob: pa.Buffer) -> tuple[str, int, pa.Buffer]:
+    """Return what was `enveloped`, without copying the contents."""
+    name, offset, _ = bytes(blob.slice(0, min(blob.size, LONGEST_NAME))).split(b"\0", 2)
+    return name.decode(), int(offset), blob.slice(len(name) + len(offset) + 2)

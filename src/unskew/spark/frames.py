@@ -40,6 +40,6 @@ def output_frame(spark: SparkSession, output: Output, files: Files, schema: Stru
     small = spark.createDataFrame(pa.concat_tables([arrow.empty_table(), *tables]), schema=schema).coalesce(1)
     if not output.pieces:
         return small
-    placed = contents(spark, files, {place: (piece.file,) for place, piece in enumerate(output.pieces)})
+    placed = contents(spark, files, {place: (piece,) for place, piece in enumerate(output.pieces)})
     large = placed.mapInArrow(ReadPieces(files, output.pieces, arrow), schema)
     return large.unionAll(small) if output.inline else large

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from unskew.errors import CheckpointError
-from unskew.runtime.wire import FILES, ddl
+from unskew.runtime.wire import PIECES, ddl
 from unskew.spark.internals import java_and_hadoop
 from unskew.state.arrow_place import S3_SCHEMES, is_local
 from unskew.state.carried import CarriedFiles
@@ -247,20 +247,20 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(WRITES_AT_ONCE, "unskew-hadoop")
 
 
-def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[str]]) -> DataFrame:
-    """Return files that Spark reads for tasks (`wire.FILES`), a partition for each channel.
+def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[Piece]]) -> DataFrame:
+    """Return pieces that Spark reads for tasks (`wire.PIECES`), a partition for each channel.
 
-    Where tasks read for themselves there is one row a channel, without name and contents.
+    Where tasks read for themselves there is one row a channel, without a piece.
     """
     if isinstance(files, HadoopFiles):
-        pairs = [(channel, name) for channel, names in wanted.items() for name in sorted(names)]
-        paths = sorted({f"{files.root}/{name}" for _, name in pairs})
-        read = spark.read.format("binaryFile").load(paths)
-        named = read.select(sql.substring_index("path", "/", -3).alias("name"), sql.col("content").alias("contents"))
-        listed = spark.createDataFrame(pairs, "channel int, name string")
-        rows = named.join(sql.broadcast(listed), "name").select("channel", "name", "contents")
+        pieces = [(channel, p.file, p.offset, p.length) for channel, each in wanted.items() for p in each]
+        listed = spark.createDataFrame(pieces, "channel int, name string, offset bigint, length bigint")
+        read = spark.read.format("binaryFile").load(sorted({f"{files.root}/{name}" for _, name, _, _ in pieces}))
+        named = read.select(sql.substring_index("path", "/", -3).alias("name"), "content")
+        part = sql.expr("substring(content, int(offset + 1), int(length)) AS contents")
+        rows = named.join(sql.broadcast(listed), "name").select("channel", "name", "offset", part)
     else:
-        rows = spark.createDataFrame([(channel, None, None) for channel in wanted], ddl(FILES))
+        rows = spark.createDataFrame([(channel, None, None, None) for channel in wanted], ddl(PIECES))
     return rows.repartitionById(max(wanted) + 1, sql.col("channel"))
 
 
@@ -269,7 +269,8 @@ def taken_in(files: Files, batches: Iterator[pa.RecordBatch]) -> list[int]:
     channels: set[int] = set()
     for batch in batches:
         channels.update(batch.column("channel").to_pylist())
-        for name, data in zip(batch.column("name").to_pylist(), batch.column("contents"), strict=True):
+        places = zip(batch.column("name").to_pylist(), batch.column("offset").to_pylist(), strict=True)
+        for (name, offset), data in zip(places, batch.column("contents"), strict=True):
             if name is not None:
-                files.take_in(name, 0, data.as_buffer())
+                files.take_in(name, offset, data.as_buffer())
     return sorted(channels)

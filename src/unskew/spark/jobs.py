@@ -145,7 +145,7 @@ class SparkJobs:
         if self._initial is not None:
             parcels = parcels.unionAll(self._initial(work))
         if work.give is not None:
-            given = contents(self._rows.sparkSession, work.channels.site.files, work.give.files)
+            given = contents(self._rows.sparkSession, work.channels.site.files, work.give.pieces)
             parcels = parcels.unionAll(given.mapInArrow(work.give, ddl(PARCELS)))
         if work.worker is not None:
             parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, ddl(PARCELS))

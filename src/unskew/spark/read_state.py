@@ -48,10 +48,16 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
         return spark.createDataFrame(reader.schema.empty_table(), schema=schema)
     pin = log.pin(record)
     try:
-        placed = contents(spark, log.files, {channel: state.files for channel, state in record.channels.items()})
+        wanted = {channel: _pieces(log.files, manifest) for channel, manifest in reader.manifests.items()}
+        placed = contents(spark, log.files, wanted)
         return placed.mapInArrow(reader, schema).localCheckpoint(eager=True)
     finally:
         log.unpin(pin)
+
+
+def _pieces(files: Files, manifest: Piece) -> Iterator[Piece]:
+    """Yield what a channel's state consists of; reads the manifest only for those who ask."""
+    yield from PieceStore(files, manifest).pieces
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
-from unskew.runtime.wire import FILES, LAST, RESULTS, record_batch
+from unskew.runtime.wire import LAST, PIECES, RESULTS, record_batch
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Iterator[pa.RecordBatch]], Batches]
@@ -107,9 +107,10 @@ def _routed(prepare: Prepare, work: Work, source: int, batches: Iterator[pa.Reco
 
 def _given(work: Work) -> Iterator[pa.RecordBatch]:
     assert work.give is not None
-    for channel, names in work.give.files.items():
-        contents = [work.channels.site.files.read(name) for name in names]
-        yield record_batch(FILES, [channel] * len(names), names, contents)
+    for channel, pieces in work.give.pieces.items():
+        contents = [work.channels.site.files.read_piece(piece).to_pybytes() for piece in pieces]
+        names, offsets = [piece.file for piece in pieces], [piece.offset for piece in pieces]
+        yield record_batch(PIECES, [channel] * len(pieces), names, offsets, contents)
 
 
 def _shuffled(parcels: list[list[pa.RecordBatch]], tasks: int) -> list[list[pa.RecordBatch]]:
