@@ -15,10 +15,10 @@ import pyarrow as pa
 from unskew.runtime import channel, engine, extract, prepare
 from unskew.state import files, parts
 from unskew.testing.jobs import LocalJobs, Task
-from unskew.testing.place import MemoryFiles, MemoryPlace
+from unskew.testing.place import FarFiles, MemoryFiles, MemoryPlace
 
 DIE, FAIL = "die", "fail"
-REPEATABLE = ("prepare", "route", "worker")
+REPEATABLE = ("prepare", "route", "worker", "give")
 """Tasks whose output Spark takes to be the same in every attempt."""
 
 
@@ -173,9 +173,9 @@ class TroubledPlace(MemoryPlace):
         self._gate(f"after {operation} {name}", of_files=True)
 
 
-def files_of(shared: Shared, gate: Gate) -> MemoryFiles:
-    """Return the shared disk as one driver reaches it."""
-    return MemoryFiles("memory", TroubledPlace(shared, gate))
+def files_of(shared: Shared, gate: Gate, far: bool = False) -> MemoryFiles:
+    """Return the shared disk as one driver reaches it; if it is far, its tasks do not."""
+    return (FarFiles if far else MemoryFiles)("memory", TroubledPlace(shared, gate))
 
 
 class TroubledJobs(LocalJobs):

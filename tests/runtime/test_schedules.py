@@ -76,18 +76,26 @@ class Small(World):
         return Settings(Channels(3, slots=SLOTS), planning, Splitting(auto=True), keeping)
 
 
-def small_world(last: int, contents: dict[str, bytes], shown: dict[int, list[dict[str, object]]]) -> Small:
+def small_world(
+    last: int, contents: dict[str, bytes], shown: dict[int, list[dict[str, object]]], far: bool = False
+) -> Small:
     """Return the small case before its last batch, or before the first."""
     batches = drawn_batches(np.random.default_rng(11), 3)
     story = Story(0, "integers", batches, shuffled=False, scheme=None, splits=True, channels=3)
-    return Small(story, np.random.default_rng(0), last, 1, 0.0, None, Shared(dict(contents)), dict(shown), last - 1)
+    return Small(
+        story, np.random.default_rng(0), last, 1, 0.0, None, Shared(dict(contents)), dict(shown), last - 1, far
+    )
 
 
+@pytest.mark.parametrize("far", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("trouble", [DIE, pytest.param(FAIL, marks=pytest.mark.slow)])
-def test_a_failure_at_every_single_operation(trouble: str) -> None:
-    """Every operation of a driver, of its tasks and of the sink: once before its effect, and once after it."""
+def test_a_failure_at_every_single_operation(trouble: str, far: bool) -> None:
+    """Every operation of a driver, of its tasks and of the sink: once before its effect, and once after it.
+
+    If the disk is far, tasks cannot reach it; without local copies they miss their state in every batch.
+    """
     with in_a_world_of(np.random.default_rng(0), sweep_every=1):
-        world = small_world(2, {}, {})
+        world = small_world(2, {}, {}, far)
         world.committed = -1
         smooth = smooth_run(world, 3)
         figures = [world.log.read_figures(number) or {} for number in range(3)]
@@ -99,7 +107,7 @@ def test_a_failure_at_every_single_operation(trouble: str) -> None:
             moment = 0
             while True:
                 moment += 1
-                again = small_world(number, smooth.disks[number], smooth.shown[number])
+                again = small_world(number, smooth.disks[number], smooth.shown[number], far)
                 first = again.start({moment: trouble})
                 first.run()
                 if not first.gate.struck:

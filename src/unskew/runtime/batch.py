@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.codec import load
+from unskew.errors import StateError
 from unskew.load.statistics import Statistics
 from unskew.operators import Clock, Operator
 from unskew.runtime.channel import ChannelTask
@@ -28,6 +32,8 @@ from unskew.runtime.site import Site
 from unskew.runtime.tuple_routes import Head
 from unskew.runtime.worker import Worker
 from unskew.splitters.heavy import HeavyKeys
+from unskew.state.files import Piece
+from unskew.state.piece_store import PieceStore
 
 COUNTED, DIRECT, WHOLE, EMPTY = "counted", "direct", "whole", "empty"
 
@@ -129,6 +135,7 @@ class Batch:
     def __post_init__(self) -> None:
         self._controller = Controller(self.settings.planning, self.settings.splitting)
         self._intervals = self.before.intervals
+        self._given: dict[int, tuple[Piece, ...]] = {}
 
     def run(self) -> Ran:
         """Run it on its way; if it turns out to be larger than expected, on the long one."""
@@ -172,21 +179,21 @@ class Batch:
         self.watch.lap("plan")
         split = plan.table.split_keys
         work = self._work(plan, load_now, counted.sources, split_rows=split[counted.may_have(split)])
-        return self._ran(COUNTED, plan, work, Results(self.jobs.work(work)), counted)
+        return self._ran(COUNTED, plan, work, self._tried(self.jobs.work, work), counted)
 
     def _direct(self) -> Ran:
         """Work under the table at hand, or one that past intervals suggest; count on the way."""
         plan, load_before = self._ahead()
         self.watch.lap("plan")
         work = self._work(plan, load_before, forward=True)
-        return self._ran(DIRECT, plan, work, Results(self.jobs.direct(self._prepare(), work)))
+        return self._ran(DIRECT, plan, work, self._tried(partial(self.jobs.direct, self._prepare()), work))
 
     def _whole(self) -> Ran | None:
         """Do everything in one task, under the table at hand."""
         plan = Plan.unchanged(self.before.table, self.before.memory)
         work = self._work(plan, None, forward=True, one_task=True)
         results = Results(self.jobs.whole(Whole(self._prepare(), work, 4 * self._most_rows())))
-        if results.too_many:
+        if results.too_many or self._missed(results):
             return None
         if not results.counts:
             return self._without_rows()
@@ -199,12 +206,31 @@ class Batch:
         first = self.before.batch_id < 0  # there may be state to begin with
         if not first and not any(order.called for order in work.route.errands[0]):
             return self._ran(EMPTY, plan, replace(work, tasks=0), Results.none())
-        return self._ran(EMPTY, plan, work, Results(self.jobs.errands(work)))
+        return self._ran(EMPTY, plan, work, self._tried(self.jobs.errands, work))
+
+    def _tried(self, run: Callable[[Work], pa.Table], work: Work) -> Results:
+        """Run tasks, and again with the state of channels that was not where they ran, if they cannot read it."""
+        while True:
+            results = Results(run(work.giving(self._given) if self._given else work))
+            if not self._missed(results):
+                return results
+
+    def _missed(self, results: Results) -> bool:
+        """Tell whether tasks lacked the state of channels; from now on it comes with the parcels."""
+        missing = results.missing
+        if missing and missing <= self._given.keys():
+            raise StateError("a channel did not find its state in its files", got=min(missing))
+        for channel in missing:
+            self._given[channel] = PieceStore(self.site.files, self.before.channels[channel].manifest).pieces
+        return bool(missing)
 
     def _ran(self, way: str, plan: Plan, work: Work, results: Results, counted: Counted | None = None) -> Ran:
         counted = counted or Counted.of(results.counts, self.site.slots)
         called = {order.channel for orders in work.route.errands.values() for order in orders if order.called}
         reports = results.reports(counted, called, first=self.before.batch_id < 0)
+        self.site.files.deliver(
+            results.written, (each.manifest for each in reports.by_channel.values() if each.manifest)
+        )
         ran_at = {channel: report.place for channel, report in reports.by_channel.items()}
         if work.homes and {work.homes[work.route.task_of[channel]] for channel in ran_at} - set(ran_at.values()):
             self.jobs.leave_homes()
@@ -252,6 +278,9 @@ class Batch:
         shared = table.split_keys if split_rows is None else np.intersect1d(table.split_keys, split_rows)
         manifests = {channel: state.manifest for channel, state in self.before.channels.items()}
         orders = orders_for(plan.before, table, plan.moves, manifests, self._due(), shared, self.memory_bytes)
+        enclosed = self.site.files.enclosed(manifests.values())
+        if enclosed:
+            orders = [replace(each, enclosed=enclosed[each.manifest]) if each.manifest else each for each in orders]
         head = Head()
         if isinstance(scheme, HeavyKeys) and load_now is not None:
             head = Head.of(load_now, scheme.threshold_for(table.channels))

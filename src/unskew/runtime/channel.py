@@ -28,7 +28,10 @@ from unskew.runtime.wire import (
     COUNT_COLUMN,
     COUNTED,
     COUNTS,
+    GIVEN,
     HASH_COLUMN,
+    MISSED,
+    MISSING,
     ORDER,
     OUTPUT,
     OUTPUT_PIECE,
@@ -37,11 +40,15 @@ from unskew.runtime.wire import (
     RESULTS,
     ROWS,
     STATE,
+    WRITTEN,
+    enveloped,
+    opened,
     pack,
     record_batch,
     unpack,
 )
-from unskew.state.files import Piece, PieceWriter
+from unskew.state.carried import NotHereError
+from unskew.state.files import Files, Piece, PieceWriter
 from unskew.state.keyed_state import KeyedState
 
 ROWS_PER_PAYLOAD = 1 << 18
@@ -57,6 +64,7 @@ class Mail:
     order: Order | None = None
     state: list[Placed] = field(default_factory=list)
     rows: list[Placed] = field(default_factory=list)
+    missed: bool = False
 
     @property
     def is_work(self) -> bool:
@@ -69,7 +77,8 @@ class ChannelTask:
     """Runs the channels of one task, one after the other.
 
     Nothing that it writes counts before a record names it. Local copies are published when all channels of the task
-    have succeeded.
+    have succeeded. Where tasks cannot reach the checkpoint and one channel's state has not come, the task asks for that
+    of all its channels instead of working.
 
     Parameters
     ----------
@@ -104,24 +113,31 @@ class ChannelTask:
             PieceWriter(files, f"output/{batch_id}", attempt) as outputs,
         ):
             states = []
-            boxes, counted = _sorted(parcels)
+            boxes, counted = _sorted(parcels, files)
             results += [(0, COUNTED, counts) for counts in counted]
-            for channel, mail in sorted(boxes.items()):
-                if not mail.is_work:
-                    continue
-                if mail.order is None:
-                    raise StateError("rows came for a channel that got no order", got=channel)
-                state, store = self.site.open(mail.order, chunks)
-                states.append(stack.enter_context(state))
-                work = _Work(self, state, mail.order)
-                results += work.run(mail, outputs)
-                state.flush(f"{batch_id}-{attempt}")
-                report = work.report(store.manifest, store.names)
-                results.append((channel, REPORT, dump(report)))
+            try:
+                for channel, mail in sorted(boxes.items()):
+                    if not mail.is_work:
+                        continue
+                    if mail.order is None:
+                        raise StateError("rows came for a channel that got no order", got=channel)
+                    if mail.missed:
+                        raise NotHereError
+                    state, store = self.site.open(mail.order, chunks)
+                    states.append(stack.enter_context(state))
+                    work = _Work(self, state, mail.order)
+                    results += work.run(mail, outputs)
+                    state.flush(f"{batch_id}-{attempt}")
+                    report = work.report(store.manifest, store.names)
+                    results.append((channel, REPORT, dump(report)))
+            except NotHereError:
+                yield from _missing(boxes)
+                return
             chunks.close()
             outputs.close()
             for state in states:
                 state.publish()
+        results += [(0, WRITTEN, enveloped(name, 0, data)) for name, data in files.leaving()]
         for channel, kind, payload in results:
             yield record_batch(RESULTS, [channel], [kind], [payload])
 
@@ -218,8 +234,15 @@ class _Work:
         return [(channel, OUTPUT_PIECE, dump(outputs.write(blob))) for blob in packed]
 
 
-def _sorted(parcels: Iterator[pa.RecordBatch]) -> tuple[dict[int, Mail], list[bytes]]:
-    """Return what came, by channel, and counts that are for the driver."""
+def _missing(boxes: dict[int, Mail]) -> Iterator[pa.RecordBatch]:
+    """Ask for the state of every channel that has some and is called."""
+    for channel, mail in sorted(boxes.items()):
+        if mail.is_work and mail.order is not None and mail.order.manifest is not None:
+            yield record_batch(RESULTS, [channel], [MISSING], [None])
+
+
+def _sorted(parcels: Iterator[pa.RecordBatch], files: Files) -> tuple[dict[int, Mail], list[bytes]]:
+    """Return what came, by channel, and counts that are for the driver; files take in what is theirs."""
     mail: dict[int, Mail] = defaultdict(Mail)
     counts: list[bytes] = []
     for batch in parcels:
@@ -229,6 +252,10 @@ def _sorted(parcels: Iterator[pa.RecordBatch]) -> tuple[dict[int, Mail], list[by
                 counts.append(blob.as_py())
             elif kind == ORDER:
                 mail[channel].order = load(Order, blob.as_py())
+            elif kind == GIVEN:
+                files.take_in(*opened(blob.as_buffer()))
+            elif kind == MISSED:
+                mail[channel].missed = True
             else:
                 {STATE: mail[channel].state, ROWS: mail[channel].rows}[kind].append(
                     ((source, sequence), blob.as_buffer())

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from unskew.runtime.channel import ChannelTask
+from unskew.runtime.give import Give
 from unskew.runtime.prepare import Prepare
 from unskew.runtime.record import Output
 from unskew.runtime.route import Route
 from unskew.runtime.wire import LAST, PACKS, RESULTS, TOO_MANY, record_batch
 from unskew.runtime.worker import Worker
+from unskew.state.files import Piece
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -58,6 +60,8 @@ class Work:
         What runs in between, behind a shuffle of its own, under a splitting scheme.
     homes
         The place that each task is held to; empty: tasks run anywhere.
+    give
+        What brings the state of some channels along, where tasks cannot read it.
     """
 
     route: Route
@@ -65,6 +69,17 @@ class Work:
     tasks: int
     worker: Worker | None = None
     homes: tuple[str, ...] = ()
+    give: Give | None = None
+
+    def giving(self, pieces: Mapping[int, tuple[Piece, ...]]) -> Work:
+        """Return the same work with the state of some channels; their errands are run where that state is read."""
+        orders = {order.channel: order for orders in self.route.errands.values() for order in orders}
+        errands = {
+            source: tuple(order for order in orders if order.channel not in pieces)
+            for source, orders in self.route.errands.items()
+        }
+        give = Give(self.route, {channel: orders[channel] for channel in pieces}, pieces)
+        return replace(self, route=replace(self.route, errands=errands), give=give)
 
 
 class Jobs(Protocol):

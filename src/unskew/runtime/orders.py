@@ -26,6 +26,8 @@ class Order:
         Who is told.
     manifest
         Where the record of the batch before says the channel's state lies; None if it has none.
+    enclosed
+        The manifest itself, where tasks cannot read it.
     moves
         What leaves this channel.
     listed
@@ -46,6 +48,7 @@ class Order:
     shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     memory_bytes: int | None = None
     called: bool = False
+    enclosed: bytes = b""
 
     def leaving(self) -> Iterator[tuple[int, Hashes, NDArray[np.int32]]]:
         """Yield for every channel that gets something: the channel, the keys and the slots."""

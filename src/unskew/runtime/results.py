@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,18 @@ from unskew.load.statistics import Statistics, combine
 from unskew.runtime.count import Counted
 from unskew.runtime.prepare import Counts
 from unskew.runtime.report import ChannelReport
-from unskew.runtime.wire import COUNTED, OUTPUT, OUTPUT_PIECE, PARTIALS, REPORT, RESULTS, TOO_MANY
+from unskew.runtime.wire import (
+    COUNTED,
+    MISSING,
+    OUTPUT,
+    OUTPUT_PIECE,
+    PARTIALS,
+    REPORT,
+    RESULTS,
+    TOO_MANY,
+    WRITTEN,
+    opened,
+)
 from unskew.state.files import Piece
 
 
@@ -53,6 +64,19 @@ class Results:
     def partials(self) -> list[bytes]:
         """Parts of split keys, packed, in the order of channels."""
         return [payload for _, payload in self._of_kind(PARTIALS)]
+
+    @property
+    def missing(self) -> set[int]:
+        """Channels whose state did not come to their task, so that nothing was done."""
+        return {channel for channel, _ in self._of_kind(MISSING)}
+
+    @property
+    def written(self) -> Iterator[tuple[str, pa.Buffer]]:
+        """Files that tasks have written and the driver has to write in their place."""
+        for batch in self.table.to_batches():
+            for at in np.flatnonzero(np.asarray(batch.column("kind")) == WRITTEN).tolist():
+                name, _, contents = opened(batch.column("payload")[at].as_buffer())
+                yield name, contents
 
     def reports(self, counted: Counted, called: Set[int], first: bool) -> Reports:
         """Return the reports, or raise `StateError` if rows or state are missing or came twice.

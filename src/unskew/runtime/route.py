@@ -17,8 +17,9 @@ from unskew.runtime.extract import Extract
 from unskew.runtime.orders import Order
 from unskew.runtime.prepare import combined
 from unskew.runtime.tuple_routes import ByScheme, Head, LeastLoaded, TupleRoute
-from unskew.runtime.wire import COUNTS, HASH_COLUMN, LAST, ORDER, PARCELS, ROWS, pack, record_batch, unpack
+from unskew.runtime.wire import COUNTS, HASH_COLUMN, LAST, MISSED, ORDER, PARCELS, ROWS, pack, record_batch, unpack
 from unskew.splitters.base import Splitter
+from unskew.state.carried import NotHereError
 from unskew.state.groups import group_rows
 
 Hashes = NDArray[np.int64]
@@ -69,7 +70,7 @@ class Route:
             columns = (sources, sequences, batch.column("blob"), batch.column("counts"))
             for source, sequence, blob, counts in zip(*columns, strict=True):
                 if sequence == LAST:
-                    yield from self._run_errands(self.errands.get(source, ()))
+                    yield from self.run_errands(self.errands.get(source, ()))
                     if self.forward and counts.is_valid:
                         yield record_batch(PARCELS, [0], [0], [COUNTS], [source], [0], [counts.as_py()])
                     continue
@@ -91,12 +92,16 @@ class Route:
             rows = combined(rows, groups, self.operator)
         return parcels(rows, channels, self.task_of, source, sequence)
 
-    def _run_errands(self, orders: tuple[Order, ...]) -> Iterator[pa.RecordBatch]:
+    def run_errands(self, orders: tuple[Order, ...]) -> Iterator[pa.RecordBatch]:
+        """Yield orders, and the state that leaves channels."""
         for order in orders:
             task = int(self.task_of[order.channel])
             yield record_batch(PARCELS, [task], [order.channel], [ORDER], [0], [0], [dump(order)])
             if len(order.moves):
-                yield from self.extract(order)
+                try:
+                    yield from self.extract(order)
+                except NotHereError:
+                    yield record_batch(PARCELS, [task], [order.channel], [MISSED], [0], [0], [None])
 
 
 def parcels(

@@ -48,7 +48,7 @@ class Site:
 
     def open(self, order: Order, writer: PieceWriter | None = None) -> tuple[KeyedState, PieceStore]:
         """Return a channel's state as the last record has it, and the store that new pieces go to."""
-        store = PieceStore(self.files, order.manifest, writer)
+        store = self._store(order, writer)
         return self._opened(store, order), store
 
     def view(self, order: Order) -> StateView:
@@ -56,12 +56,17 @@ class Site:
 
         Reads the local copy if it is whole and of the last record, else the parts of the checkpoint that are needed.
         """
-        store, copy = PieceStore(self.files, order.manifest), self._copy(order)
+        store, copy = self._store(order), self._copy(order)
         manifest = store.read_manifest()
         if copy is not None and manifest is not None and copy.holds(Manifest.from_bytes(manifest)):
             return self._opened(store, order)
         keys, values = self.operator.key_schema, self.operator.value_schema
         return view_of_slots(store, keys, values, order.leaving_slots(self.slots))
+
+    def _store(self, order: Order, writer: PieceWriter | None = None) -> PieceStore:
+        if order.manifest is not None and order.enclosed:
+            self.files.take_in(order.manifest.file, order.manifest.offset, order.enclosed)
+        return PieceStore(self.files, order.manifest, writer)
 
     def _opened(self, store: PieceStore, order: Order) -> KeyedState:
         operator = self.operator

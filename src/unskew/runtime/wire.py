@@ -28,19 +28,27 @@ PARCELS = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-"""What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver."""
+"""What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver.
+
+Where tasks cannot reach the checkpoint: `GIVEN`, a piece for a channel to read; `MISSED`, whose state was not given.
+"""
+
+PIECES = pa.schema([("channel", pa.int32()), ("name", pa.string()), ("offset", pa.int64()), ("contents", pa.binary())])
+"""Parts of files that somebody has read for channels whose tasks cannot."""
 
 RESULTS = pa.schema([("channel", pa.int32()), ("kind", pa.int8()), ("payload", pa.binary())])
 """What a channel gives back: one `REPORT`, and its rows: `OUTPUT`, `OUTPUT_PIECE` (where they lie), `PARTIALS`.
 
-Beside them `COUNTED`, where rows are counted on the way, or `TOO_MANY` in place of everything.
+Beside them `COUNTED`, where rows are counted on the way, or `TOO_MANY` in place of everything. Where tasks cannot reach
+the checkpoint: `WRITTEN`, a file for the driver to write, or `MISSING` in place of everything.
 """
 
 LAST = -1
-ORDER, STATE, ROWS, COUNTS = 0, 1, 2, 3
-REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY = range(6)
+LONGEST_NAME = 200
+ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
+REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
-_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.binary(): "binary"}
+_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary"}
 
 
 def ddl(schema: pa.Schema) -> str:
@@ -75,3 +83,21 @@ def pack(rows: pa.Table | pa.RecordBatch) -> bytes:
 def unpack(blob: bytes | pa.Buffer) -> pa.Table:
     """Return the rows of `pack`, without copying them."""
     return pa.ipc.open_stream(pa.BufferReader(pa.py_buffer(blob))).read_all()
+
+
+def enveloped(name: str, offset: int, contents: bytes | pa.Buffer) -> bytes:
+    """Return a part of a file as one blob.
+
+    Examples
+    --------
+    >>> name, offset, contents = opened(pa.py_buffer(enveloped("state/7/a-0.arrow", 64, b"rows")))
+    >>> name, offset, contents.to_pybytes()
+    ('state/7/a-0.arrow', 64, b'rows')
+    """
+    return b"\0".join((name.encode(), b"%d" % offset, contents))
+
+
+def opened(blob: pa.Buffer) -> tuple[str, int, pa.Buffer]:
+    """Return what was `enveloped`, without copying the contents."""
+    name, offset, _ = bytes(blob.slice(0, min(blob.size, LONGEST_NAME))).split(b"\0", 2)
+    return name.decode(), int(offset), blob.slice(len(name) + len(offset) + 2)

@@ -27,7 +27,7 @@ LONGEST = 3000
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
 """What Spark looks for in an error to know that it was only stopped."""
 
-STOPPED = ("InterruptedException", "cancelled", "SparkContext was shut down")
+STOPPED = ("InterruptedException", "InterruptedIOException", "cancelled", "SparkContext was shut down")
 
 
 @dataclass(eq=False)

@@ -7,29 +7,28 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from unskew.codec import dump, load
 from unskew.runtime.record import Output
 from unskew.runtime.wire import unpack
+from unskew.spark.hadoop import contents, taken_in
 from unskew.state.files import Files, Piece
 
 
 @dataclass(frozen=True)
 class ReadPieces:
-    """A function for ``mapInArrow``: pieces in, the rows in them out."""
+    """A function for ``mapInArrow``: the places of pieces in, as `contents` gives them, the rows in the pieces out."""
 
     files: Files
+    pieces: tuple[Piece, ...]
     schema: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the pieces of one partition."""
-        for batch in batches:
-            for piece in batch.column("piece").to_pylist():
-                rows = unpack(self.files.read_piece(load(Piece, piece)))
-                yield from rows.cast(self.schema).to_batches()
+        for place in taken_in(self.files, batches):
+            rows = unpack(self.files.read_piece(self.pieces[place]))
+            yield from rows.cast(self.schema).to_batches()
 
 
 def output_frame(spark: SparkSession, output: Output, files: Files, schema: StructType) -> DataFrame:
@@ -41,9 +40,6 @@ def output_frame(spark: SparkSession, output: Output, files: Files, schema: Stru
     small = spark.createDataFrame(pa.concat_tables([arrow.empty_table(), *tables]), schema=schema).coalesce(1)
     if not output.pieces:
         return small
-    listed = pa.table(
-        {"place": pa.array(range(len(output.pieces)), pa.int32()), "piece": [dump(piece) for piece in output.pieces]}
-    )
-    placed = spark.createDataFrame(listed).repartitionById(len(output.pieces), sql.col("place"))
-    large = placed.mapInArrow(ReadPieces(files, arrow), schema)
+    placed = contents(spark, files, {place: (piece,) for place, piece in enumerate(output.pieces)})
+    large = placed.mapInArrow(ReadPieces(files, output.pieces, arrow), schema)
     return large.unionAll(small) if output.inline else large

@@ -16,6 +16,7 @@ from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
 from unskew.runtime.wire import LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS, ddl
 from unskew.spark.anchors import Anchors, Arrived
+from unskew.spark.hadoop import contents
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -162,6 +163,9 @@ class SparkJobs:
     def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
         if self._initial is not None:
             parcels = parcels.unionAll(self._initial(work))
+        if work.give is not None:
+            given = contents(self._rows.sparkSession, work.channels.site.files, work.give.pieces)
+            parcels = parcels.unionAll(given.mapInArrow(work.give, ddl(PARCELS)))
         if work.worker is not None:
             parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, ddl(PARCELS))
         if work.homes and self._anchors is not None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from unskew.codec import dump, load
 from unskew.errors import CheckpointError
 from unskew.runtime.log import RecordLog
+from unskew.spark.hadoop import checkpoint_files, contents, taken_in
 from unskew.spark.sinks import qualified
 from unskew.state.chunks import KEY_PREFIX, VALUE_PREFIX
 from unskew.state.files import Files, Piece
@@ -36,33 +35,38 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
     checkpoint
         The query's ``checkpointLocation``.
     """
-    log = RecordLog(Files(qualified(spark, checkpoint)).child("unskew"))
+    log = RecordLog(checkpoint_files(spark, qualified(spark, checkpoint)).child("unskew"))
     _, committed = log.last()
     record = log.read(committed) if committed >= 0 else None
     if record is None:
         raise CheckpointError(
             "no batch of a balanced query is committed here", where=checkpoint, hint="is this its checkpointLocation?"
         )
-    reader = ReadChannels(log.files, record.columns)
+    reader = ReadChannels(log.files, record.columns, {c: state.manifest for c, state in record.channels.items()})
     schema = from_arrow_schema(reader.schema, prefer_timestamp_ntz=True)
-    channels = [dump(state.manifest) for state in record.channels.values()]
-    if not channels:
+    if not record.channels:
         return spark.createDataFrame(reader.schema.empty_table(), schema=schema)
     pin = log.pin(record)
     try:
-        listed = pa.table({"place": pa.array(range(len(channels)), pa.int32()), "manifest": channels})
-        placed = spark.createDataFrame(listed).repartitionById(len(channels), sql.col("place"))
+        wanted = {channel: _pieces(log.files, manifest) for channel, manifest in reader.manifests.items()}
+        placed = contents(spark, log.files, wanted)
         return placed.mapInArrow(reader, schema).localCheckpoint(eager=True)
     finally:
         log.unpin(pin)
 
 
+def _pieces(files: Files, manifest: Piece) -> Iterator[Piece]:
+    """Yield what a channel's state consists of; reads the manifest only for those who ask."""
+    yield from PieceStore(files, manifest).pieces
+
+
 @dataclass(frozen=True, eq=False)
 class ReadChannels:
-    """A function for ``mapInArrow``: places of manifests in, keys and state out."""
+    """A function for ``mapInArrow``: channels in, as `contents` gives them, keys and state out."""
 
     files: Files
     columns: pa.Table
+    manifests: Mapping[int, Piece]
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,12 +78,12 @@ class ReadChannels:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read the channels of one partition."""
         schemas = [pa.schema(self._fields(prefix)) for prefix in (KEY_PREFIX, VALUE_PREFIX)]
-        for batch in batches:
-            for manifest in batch.column("manifest").to_pylist():
-                with KeyedState.open(PieceStore(self.files, load(Piece, manifest)), *schemas, slots=SLOTS) as state:
-                    for rows in state.scan():
-                        arrays = rows.columns[1:]  # without the hash
-                        yield from pa.Table.from_arrays(arrays, schema=self.schema).to_batches()
+        for channel in taken_in(self.files, batches):
+            store = PieceStore(self.files, self.manifests[channel])
+            with KeyedState.open(store, *schemas, slots=SLOTS) as state:
+                for rows in state.scan():
+                    arrays = rows.columns[1:]  # without the hash
+                    yield from pa.Table.from_arrays(arrays, schema=self.schema).to_batches()
 
     def _fields(self, prefix: str) -> list[pa.Field]:
         return [f.with_name(f.name.removeprefix(prefix)) for f in self.columns.schema if f.name.startswith(prefix)]

@@ -26,6 +26,7 @@ from unskew.spark.offsets import (
     next_watermark_ms,
     watermark_ms,
 )
+from unskew.spark.served import DRIVER, ServedFiles
 
 NAME = "unskew_tick"
 TICK_FILE = "tick"
@@ -55,7 +56,8 @@ def with_tick(events: DataFrame, place: str, checkpoint: str, mode: Mode) -> Dat
         ``{"batch_id": 7, "deadline_ms": 1700000000000}``, or null for no deadline. It is replaced at the end of every
         batch; one of any batch but the last says nothing.
     checkpoint
-        The query's checkpoint, as the driver finds it. Without a scheme it is a folder of the driver's machine.
+        The query's checkpoint, as the driver finds it. Without a scheme it is a folder of the driver's machine. Where
+        only the driver reaches either place, what `unskew.spark.served` returns.
     mode
         ``"event"``: a batch is due when the last one has raised the watermark. ``"processing"``: when the deadline is
         before the clock.
@@ -232,6 +234,8 @@ RULES: dict[str, Callable[[FileReader, FileReader], Rule]] = {"event": EventRule
 
 def files_at(place: str) -> FileReader:
     """Return the files of a folder; those of this machine without any import that takes time."""
+    if place.startswith(DRIVER):
+        return ServedFiles(place)
     if "://" not in place or place.startswith("file:"):
         return LocalFiles(place)
     return cast(FileReader, importlib.import_module("unskew.state.files").Files(place))

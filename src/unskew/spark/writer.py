@@ -21,8 +21,10 @@ from unskew.spark.anchors import Anchors, on_cluster
 from unskew.spark.callback import Callback
 from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
+from unskew.spark.hadoop import HadoopFiles, checkpoint_files
 from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
+from unskew.spark.served import served
 from unskew.spark.sinks import Sink, make_sink, make_table_sink, qualified
 from unskew.spark.tick import with_tick
 from unskew.state.files import Files
@@ -147,7 +149,7 @@ class BalancedWriter:
         spark, operator = stage.events.sparkSession, stage.operator
         check_session(spark)
         settings = self._settings()
-        checkpoint = Files(qualified(spark, self._checkpoint()))
+        checkpoint = checkpoint_files(spark, qualified(spark, self._checkpoint()))
         log = RecordLog(checkpoint.child(OWN_FOLDER))
         identity = Identity(tuple(operator.key), repr(operator), settings.channels.slots, uuid.uuid4().hex)
         name = check_checkpoint(checkpoint, log, identity)
@@ -156,7 +158,7 @@ class BalancedWriter:
         events, ticking = stage.events, operator.deadline is not None and operator.time_mode != "none"
         if ticking:
             mode: Any = operator.time_mode
-            events = with_tick(events, log.files.root, checkpoint.root, mode)
+            events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
         initial = None
         if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
             initial = partial(initial_parcels, stage.initial_state, operator)
@@ -191,6 +193,11 @@ class BalancedWriter:
 
     def _sink_options(self) -> dict[str, str]:
         return {key: value for key, value in self._options.items() if key != "checkpointLocation"}
+
+
+def _for_tick(files: Files) -> str:
+    """Return how the tick, a process of its own, finds files."""
+    return served(files.root, files) if isinstance(files, HadoopFiles) else files.root
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -162,6 +162,23 @@ class Files:
                 where=self.root,
                 hint=NO_EXCLUSIVE_CREATE,
             )
+
+    def enclosed(self, pieces: Iterable[Piece]) -> Mapping[Piece, bytes]:
+        """Return those of some pieces that tasks must be given; none where tasks read for themselves."""
+        return {}
+
+    def take_in(self, name: str, offset: int, data: bytes | pa.Buffer) -> None:
+        """Keep a part of a file that a task was given."""
+        raise NotImplementedError("tasks read for themselves here")
+
+    def leaving(self) -> Iterable[tuple[str, bytes]]:
+        """Return what a task has written and the driver must `deliver`; nothing where tasks write for themselves."""
+        return ()
+
+    def deliver(self, written: Iterable[tuple[str, bytes]], manifests: Iterable[Piece]) -> None:
+        """Write what left tasks, so that it is durable; `manifests` say where the next batch begins to read."""
+        for name, data in written:
+            self.write(name, data)
 
     @property
     def _place(self) -> Place:

@@ -53,10 +53,14 @@ class PieceStore:
             self._stored = load(_Stored, data, where=f"{files.root}/{manifest.file}")
 
     @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What the state consists of."""
+        return (*self._stored.chunks.values(), *([self.manifest] if self.manifest else []))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The files that the state consists of, in order."""
-        pieces = [*self._stored.chunks.values(), *([self.manifest] if self.manifest else [])]
-        return tuple(sorted({piece.file for piece in pieces}))
+        return tuple(sorted({piece.file for piece in self.pieces}))
 
     def read_manifest(self) -> bytes | None:
         """Return the manifest; None before the first commit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
-from unskew.runtime.wire import LAST, RESULTS
+from unskew.runtime.wire import LAST, PIECES, RESULTS, record_batch
 
 Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Iterator[pa.RecordBatch]], Batches]
@@ -34,12 +35,15 @@ class LocalJobs:
         Gives parcels with state to begin with.
     happening
         Called before and after every task; raises where a test wants it to fail.
+    far
+        Whether tasks cannot reach files, so that each must run on a copy of what it is told; see `FarFiles`.
     """
 
     partitions: Sequence[pa.Table]
     cores: int = 2
     initial: Callable[[Work], Batches] | None = None
     happening: Callable[[str], None] = _nothing
+    far: bool = False
     drained: int = 0
     _packs: list[list[pa.RecordBatch]] = field(default_factory=list)
 
@@ -90,6 +94,8 @@ class LocalJobs:
     def _run(self, parcels: list[list[pa.RecordBatch]], work: Work) -> pa.Table:
         if self.initial is not None:
             parcels.append(list(self.initial(work)))
+        if work.give is not None:
+            parcels += [self._task("give", work.give, [batch]) for batch in _given(work)]
         if work.worker is not None:
             parcels = [self._task("worker", work.worker, mine) for mine in _shuffled(parcels, work.tasks)]
         results = [self._task("channels", work.channels, mine) for mine in _shuffled(parcels, work.tasks)]
@@ -97,13 +103,21 @@ class LocalJobs:
 
     def _task(self, name: str, function: Task, batches: Batches) -> list[pa.RecordBatch]:
         self.happening(f"before {name}")
-        result = list(function(iter(batches)))
+        result = list((deepcopy(function) if self.far else function)(iter(batches)))
         self.happening(f"after {name}")
         return result
 
 
 def _routed(prepare: Prepare, work: Work, source: int, batches: Iterator[pa.RecordBatch]) -> Batches:
     return work.route(prepare(source, batches))
+
+
+def _given(work: Work) -> Iterator[pa.RecordBatch]:
+    assert work.give is not None
+    for channel, pieces in work.give.pieces.items():
+        contents = [work.channels.site.files.read_piece(piece).to_pybytes() for piece in pieces]
+        names, offsets = [piece.file for piece in pieces], [piece.offset for piece in pieces]
+        yield record_batch(PIECES, [channel] * len(pieces), names, offsets, contents)
 
 
 def _shuffled(parcels: list[list[pa.RecordBatch]], tasks: int) -> list[list[pa.RecordBatch]]:

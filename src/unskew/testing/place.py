@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from unskew.state.files import Files
+from unskew.state.carried import CarriedFiles
+from unskew.state.files import Files, Piece
 from unskew.state.place import Place
 
 Happening = Callable[[str, str], None]
@@ -91,3 +93,21 @@ class MemoryFiles(Files):
     @property
     def _place(self) -> Place:
         return self.place
+
+
+class FarFiles(MemoryFiles):
+    """`MemoryFiles` that tasks cannot reach: tasks are given what they read, and the driver writes for them.
+
+    Examples
+    --------
+    >>> from copy import deepcopy
+    >>> deepcopy(FarFiles("memory")).root, type(deepcopy(FarFiles("memory"))).__name__
+    ('memory', 'CarriedFiles')
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CarriedFiles, (self.root,)
+
+    def enclosed(self, pieces: Iterable[Piece]) -> Mapping[Piece, bytes]:
+        """Return all of them."""
+        return {piece: bytes(self.read_piece(piece)) for piece in pieces}
