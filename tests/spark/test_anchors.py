@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import unskew
-from unskew.runtime.wire import PARCELS, ddl
+from unskew.runtime.wire import PARCELS
 from unskew.spark.anchors import Anchors, Arrived, on_cluster
 from unskew.testing import write_batches
 
@@ -51,7 +52,11 @@ def test_every_parcel_arrives_once_in_the_partition_of_its_task(
     try:
         columns = ("int(id % 3) task", "int(id) channel", "tinyint(2) kind", "int(id) source", "int(id) sequence")
         parcels = spark.range(0, 60, 1, 2).selectExpr(*columns, "binary(string(id)) blob")
-        got = anchors.bring(parcels).mapInArrow(Arrived(arrivals), f"{ddl(PARCELS)}, at int").toArrow()
+        got = (
+            anchors.bring(parcels)
+            .mapInArrow(Arrived(arrivals), from_arrow_schema(PARCELS.append(pa.field("at", pa.int32()))))
+            .toArrow()
+        )
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", before)
     assert got["at"].to_pylist() == got["task"].to_pylist()

@@ -48,17 +48,6 @@ LONGEST_NAME = 200
 ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
 REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
-_DDL = {pa.int32(): "int", pa.int8(): "tinyint", pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary"}
-
-
-def ddl(schema: pa.Schema) -> str:
-    """Return one of these schemas in Spark's words.
-
-    >>> ddl(RESULTS)
-    'channel int, kind tinyint, payload binary'
-    """
-    return ", ".join(f"{field.name} {_DDL[field.type]}" for field in schema)
-
 
 def record_batch(schema: pa.Schema, *columns: Sequence[Any]) -> pa.RecordBatch:
     """Return rows of one of these schemas."""

@@ -20,9 +20,10 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError
-from unskew.runtime.wire import PIECES, ddl
+from unskew.runtime.wire import PIECES
 from unskew.spark.internals import java_and_hadoop
 from unskew.state.arrow_place import S3_SCHEMES, is_local
 from unskew.state.carried import CarriedFiles
@@ -260,7 +261,7 @@ def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[Pi
         part = sql.expr("substring(content, int(offset + 1), int(length)) AS contents")
         rows = named.join(sql.broadcast(listed), "name").select("channel", "name", "offset", part)
     else:
-        rows = spark.createDataFrame([(channel, None, None, None) for channel in wanted], ddl(PIECES))
+        rows = spark.createDataFrame([(channel, None, None, None) for channel in wanted], from_arrow_schema(PIECES))
     return rows.repartitionById(max(wanted) + 1, sql.col("channel"))
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.routing.table import RoutingTable
 from unskew.runtime.cutting import cut
 from unskew.runtime.prepare import ROWS_PACKED_AT_ONCE, with_hashes
 from unskew.runtime.route import parcels
-from unskew.runtime.wire import HASH_COLUMN, PARCELS, ddl, unpack
+from unskew.runtime.wire import HASH_COLUMN, PARCELS, unpack
 from unskew.spark.jobs import Numbered
 
 
@@ -51,7 +52,9 @@ def placed(inputs: Sequence[tuple[DataFrame, tuple[str, ...]]], table: RoutingTa
     """
     together: DataFrame | None = None
     for side, (rows, key) in enumerate(inputs):
-        routed = rows.mapInArrow(Numbered(BatchRouter(key, table)), ddl(PARCELS)).withColumn("side", sql.lit(side))
+        routed = rows.mapInArrow(Numbered(BatchRouter(key, table)), from_arrow_schema(PARCELS)).withColumn(
+            "side", sql.lit(side)
+        )
         together = routed if together is None else together.unionAll(routed)
     assert together is not None
     return together.repartitionById(table.channels, sql.col("task"))

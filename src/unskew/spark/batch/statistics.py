@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.codec import dump, load
 from unskew.load.statistics import Statistics, add_up, combine
 from unskew.routing.lookup import slot_of
 from unskew.runtime.prepare import with_hashes
-from unskew.runtime.wire import ddl, record_batch
+from unskew.runtime.wire import record_batch
 
 COUNTED = pa.schema([("statistics", pa.binary())])
 HASHES_HELD = 1 << 20
@@ -34,7 +35,7 @@ def key_statistics(
     keys = rows.select(*key)
     if sample is not None:
         keys = keys.sample(fraction=sample, seed=0)
-    counted = keys.mapInArrow(_Count(tuple(key), slots, tracked_keys), ddl(COUNTED)).collect()
+    counted = keys.mapInArrow(_Count(tuple(key), slots, tracked_keys), from_arrow_schema(COUNTED)).collect()
     return combine([load(Statistics, bytes(row.statistics)) for row in counted])
 
 

@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError, ColumnError
 from unskew.routing.table import RoutingTable
 from unskew.runtime.jobs import Work
 from unskew.runtime.prepare import with_hashes
 from unskew.runtime.route import parcels
-from unskew.runtime.wire import PARCELS, ddl
+from unskew.runtime.wire import PARCELS
 from unskew.runtime.wire import STATE as STATE_KIND
 from unskew.spark.jobs import Numbered, quoted
 from unskew.spark.per_key.base import PerKeyFunction
@@ -78,7 +79,7 @@ def initial_parcels(initial: DataFrame, operator: PerKeyFunction, work: Work) ->
         initial = initial.withColumn(TIMEOUT, F.lit(None).cast("long"))
     rows = initial.select(*map(quoted, (*operator.key, *operator.value_schema.names)))
     parcels = _Parcels(operator.key, operator.key_schema, operator.value_schema, work.route.table, work.route.task_of)
-    return rows.mapInArrow(Numbered(parcels), ddl(PARCELS))
+    return rows.mapInArrow(Numbered(parcels), from_arrow_schema(PARCELS))
 
 
 @dataclass(frozen=True, eq=False)
