@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +25,10 @@ TINY = Layout(rows_per_chunk=8, fan_out=2, spare_rows=4, cleaned_rows=2)
 Key = tuple[str | None, float | None]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _cut_small_chunks() -> Iterator[None]:
+@pytest.fixture
+def _cut_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some chunks have several parts, sorted by slot, and smaller ones just one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "PART_BYTES", 150)
-        yield
+    monkeypatch.setattr(parts, "PART_BYTES", 150)
 
 
 def reference_hash(key: Key, modulus: int) -> int:
@@ -195,6 +192,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.usefixtures("_cut_small_chunks")
 @pytest.mark.parametrize("mode", ["memory", "cache", "two caches", "small cache", "no room"])
 @given(steps=st.lists(STEP, max_size=25), modulus=st.sampled_from([1, 3, 24, 1 << 40]))
 @settings(max_examples=25)
@@ -212,6 +210,7 @@ def test_equals_a_dictionary(
     assert not list(folder.glob("*/*/~*"))
 
 
+@pytest.mark.usefixtures("_cut_small_chunks")
 @pytest.mark.parametrize("mode", ["memory", "cache", "two caches", "small cache"])
 @pytest.mark.parametrize(("seed", "modulus"), [(0, 1 << 40), (1, 1 << 40), (2, 20)])
 def test_equals_a_dictionary_on_long_walks(mode: str, seed: int, modulus: int, tmp_path: Path) -> None:
