@@ -15,8 +15,10 @@ from pyspark.sql.types import StructType
 
 import unskew
 from unskew.errors import ArgumentError, CheckpointError, ColumnError, SessionError
-from unskew.spark import sinks
-from unskew.spark.sinks import AppendSink, FileSink, FolderSink, TableSink, make_sink, make_table_sink
+from unskew.spark import file_sink
+from unskew.spark.file_sink import FileSink
+from unskew.spark.paths import qualified
+from unskew.spark.sinks import AppendSink, FolderSink, TableSink, make_sink, make_table_sink
 
 pytestmark = pytest.mark.spark
 
@@ -134,7 +136,7 @@ class CrashError(Exception):
 
 @pytest.mark.parametrize("survivors", [0, 1, 2])
 def test_a_crash_between_staging_and_the_last_move(spark, tmp_path: Path, monkeypatch, survivors: int) -> None:
-    sink, move, moved = sink_to(spark, tmp_path / "out"), sinks.move_file, []
+    sink, move, moved = sink_to(spark, tmp_path / "out"), file_sink.move_file, []
 
     def crash(filesystem, source: str, target: str) -> None:
         if int(source.rpartition("part-")[2][:5]) >= survivors:
@@ -144,7 +146,7 @@ def test_a_crash_between_staging_and_the_last_move(spark, tmp_path: Path, monkey
 
     sink(rows_of(spark, 5), 0)
     with monkeypatch.context() as patched, pytest.raises(CrashError):
-        patched.setattr(sinks, "move_file", crash)
+        patched.setattr(file_sink, "move_file", crash)
         sink(rows_of(spark, 30, partitions=3), 1)
     assert len(moved) == survivors
     assert not (tmp_path / "out" / "batch_id=1" / "_SUCCESS").exists()
@@ -158,20 +160,20 @@ def test_a_crash_between_staging_and_the_last_move(spark, tmp_path: Path, monkey
 
 
 def test_a_replaced_driver_whose_staging_is_swept_does_no_harm(spark, tmp_path: Path, monkeypatch) -> None:
-    sink, move = sink_to(spark, tmp_path / "out"), sinks.move_file
+    sink, move = sink_to(spark, tmp_path / "out"), file_sink.move_file
     expected = [(0, n) for n in range(30)] + [(1, n) for n in range(3)]
 
     def sweep_then_move(filesystem, source: str, target: str) -> None:
         if source.endswith("c000.snappy.parquet") and "part-00001" in source:
             with monkeypatch.context() as patched:
-                patched.setattr(sinks, "move_file", move)
+                patched.setattr(file_sink, "move_file", move)
                 sink(rows_of(spark, 30, partitions=3), 0)
                 sink(rows_of(spark, 3), 1)
             assert not Path(source).exists()
         move(filesystem, source, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(sinks, "move_file", sweep_then_move)
+        patched.setattr(file_sink, "move_file", sweep_then_move)
         with suppress(OSError):  # it may notice or not, as long as nothing is lost
             sink(rows_of(spark, 30, partitions=3), 0)
     assert ids(spark, tmp_path / "out") == expected
@@ -190,12 +192,12 @@ def test_hidden_files_are_no_data(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     local = pyarrow.fs.LocalFileSystem()
-    assert sinks.data_files(local, str(tmp_path)) == ["_p=1/b", "a"]
-    assert sinks.data_files(local, str(tmp_path / "none")) == []
+    assert file_sink.data_files(local, str(tmp_path)) == ["_p=1/b", "a"]
+    assert file_sink.data_files(local, str(tmp_path / "none")) == []
 
 
 def test_files_that_the_driver_cannot_see_are_an_error(spark, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(sinks, "data_files", lambda filesystem, folder: [])
+    monkeypatch.setattr(file_sink, "data_files", lambda filesystem, folder: [])
     with pytest.raises(SessionError, match="cannot be seen from the driver"):
         sink_to(spark, tmp_path / "out")(rows_of(spark, 1), 0)
 
@@ -210,10 +212,10 @@ def test_a_filesystem_that_does_not_rename_over_files(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("rows")
     (tmp_path / "b").write_text("rows")
     for source in ("a", "b"):
-        sinks.move_file(LikeHdfs(), str(tmp_path / source), str(tmp_path / "target"))
+        file_sink.move_file(LikeHdfs(), str(tmp_path / source), str(tmp_path / "target"))
     assert (tmp_path / "target").read_text() == "rows"
     with pytest.raises(OSError, match="none"):
-        sinks.move_file(pyarrow.fs.LocalFileSystem(), str(tmp_path / "none"), str(tmp_path / "other"))
+        file_sink.move_file(pyarrow.fs.LocalFileSystem(), str(tmp_path / "none"), str(tmp_path / "other"))
 
 
 def test_places_that_python_cannot_reach_are_overwritten(spark, tmp_path: Path) -> None:
@@ -264,7 +266,7 @@ def test_delta_is_told_the_transaction(spark, tmp_path: Path, monkeypatch) -> No
     assert make_sink(spark, "sinks-noting", options, (), "query-1", None, SCHEMA).identity is None
     AppendSink("sinks-noting", options, (), "query-1")(rows_of(spark, 4, partitions=1), 7)
     assert (tmp_path / "note").read_text() == "query-1 7 4\n"
-    monkeypatch.setattr(sinks, "_check_installed", lambda spark, kind: None)
+    monkeypatch.setattr("unskew.spark.sinks._check_installed", lambda spark, kind: None)
     made = make_sink(spark, "delta", options, ("country",), "query-1", None, SCHEMA)
     assert made == AppendSink("delta", options, ("country",), "query-1")
     table = make_table_sink(spark, "t", "delta", {}, (), "query-1", SCHEMA)
@@ -318,14 +320,14 @@ def test_what_cannot_work_is_refused_at_once(spark, kind, options, columns, prob
 
 
 def test_paths_are_completed_as_spark_does(spark) -> None:
-    assert sinks.qualified(spark, "file:///a b/c/") == "file:/a b/c"
-    assert sinks.qualified(spark, "s3a://bucket/key") == "s3a://bucket/key"
-    assert sinks.qualified(spark, "/no/100%/{a}:b") == "file:/no/100%/{a}:b"
-    assert sinks.qualified(spark, "relative/x") == f"file:{Path.cwd()}/relative/x"
+    assert qualified(spark, "file:///a b/c/") == "file:/a b/c"
+    assert qualified(spark, "s3a://bucket/key") == "s3a://bucket/key"
+    assert qualified(spark, "/no/100%/{a}:b") == "file:/no/100%/{a}:b"
+    assert qualified(spark, "relative/x") == f"file:{Path.cwd()}/relative/x"
     spark.conf.set("fs.defaultFS", "hdfs://127.0.0.1:8020/")
     try:
-        assert sinks.qualified(spark, "/logs/a") == "hdfs://127.0.0.1:8020/logs/a"
-        assert sinks.qualified(spark, "file:/logs/a") == "file:/logs/a"
+        assert qualified(spark, "/logs/a") == "hdfs://127.0.0.1:8020/logs/a"
+        assert qualified(spark, "file:/logs/a") == "file:/logs/a"
     finally:
         spark.conf.unset("fs.defaultFS")
 

@@ -24,8 +24,8 @@ from unskew.kafka.spark_kafka import Admin, TopicWriter, client_settings, ensure
 from unskew.kafka.spark_rows import SEEN, RowQuery, Stamp
 from unskew.planners import Planner, planner
 from unskew.planners.report import Report
+from unskew.spark.paths import qualified
 from unskew.spark.plans import has_shuffle
-from unskew.spark.sinks import qualified
 from unskew.state.files import Files
 
 ROWS_COUNTED = 50_000

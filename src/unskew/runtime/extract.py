@@ -36,7 +36,6 @@ class Extract:
     task_of: NDArray[np.int32]
 
     def __call__(self, order: Order) -> Iterator[pa.RecordBatch]:
-        """Yield parcels (`wire.PARCELS`)."""
         with self.site.view(order) as state:
             for target, keys, slots in order.leaving():
                 rows = state.select(keys, slots, keep=order.listed)

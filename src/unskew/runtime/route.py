@@ -63,7 +63,6 @@ class Route:
     head: Head = field(default_factory=Head)
 
     def __call__(self, packs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield parcels (`wire.PARCELS`)."""
         route: dict[int, TupleRoute] = {}
         for batch in packs:
             sources, sequences = batch.column("source").to_pylist(), batch.column("sequence").to_pylist()

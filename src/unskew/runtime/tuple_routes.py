@@ -52,7 +52,6 @@ class LeastLoaded:
         self._loads = np.zeros(table.channels, np.int64)
 
     def __call__(self, hashes: Hashes) -> Channels:
-        """Return the channel of each tuple."""
         routed = self._keys.route(hashes, self._table.lookup(hashes), self._loads)
         self._loads = routed.loads
         return routed.channels
@@ -103,7 +102,6 @@ class ByScheme:
             self._loads[0] = source % channels
 
     def __call__(self, hashes: Hashes) -> Channels:
-        """Return the channel of each tuple."""
         if isinstance(self._scheme, HeavyKeys):
             routed = self._scheme.route_under(self._head, hashes, self._loads)
         else:

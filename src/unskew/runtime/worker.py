@@ -39,7 +39,6 @@ class Worker:
     task_of: NDArray[np.int32]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield parcels (`wire.PARCELS`)."""
         mine: dict[int, list[tuple[int, int, pa.Buffer]]] = {}
         for batch in batches:
             of_rows = np.asarray(batch.column("kind")) == ROWS

@@ -106,7 +106,6 @@ class Arrived:
     function: Callable[[Batches], Batches]
 
     def __call__(self, batches: Batches) -> Batches:
-        """Yield what the function yields."""
         yield from self.function(batch.filter(batch.column("kind").is_valid()) for batch in batches)
 
 

@@ -68,7 +68,6 @@ class Callback:
         self._last: BatchFacts | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Run a batch."""
         seen = read_facts(self.checkpoint, batch_id)
         facts = Facts(batch_id, seen.fingerprint, seen.time_ms, seen.watermark_ms, self._is_empty(seen))
         jobs = SparkJobs(rows, self.key, self.cores, self.initial if batch_id == 0 else None, self.anchors)

@@ -25,7 +25,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, CheckpointError
-from unskew.spark.sinks import DONE, data_files, qualified
+from unskew.spark.file_sink import DONE, data_files
+from unskew.spark.paths import qualified
 from unskew.state.files import located
 
 FORMAT = "unskew-committed"
@@ -105,11 +106,9 @@ class CommittedSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
         return FORMAT
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader."""
         return CommittedReader(self.options["path"], self.options["checkpoint"], int(self.options["batches"]), schema)
 
 
@@ -122,7 +121,6 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Return the first batch."""
         return {"batch": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -141,7 +139,6 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._end = self._committed()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the files of the batches between two offsets."""
         found: list[InputPartition] = []
         for batch in range(int(start["batch"]), int(end["batch"])):
             folder = f"{self.path}/batch_id={batch}"
@@ -155,7 +152,6 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a file."""
         assert isinstance(partition, BatchFile)
         filesystem, folder = located(partition.folder)
         values = partition_values(partition.place)

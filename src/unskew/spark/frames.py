@@ -25,7 +25,6 @@ class ReadPieces:
     schema: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the pieces of one partition."""
         for place in taken_in(self.files, batches):
             rows = unpack(self.files.read_piece(self.pieces[place]))
             yield from rows.cast(self.schema).to_batches()

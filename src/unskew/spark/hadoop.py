@@ -82,7 +82,6 @@ class HadoopFiles(Files):
         return self.place
 
     def child(self, name: str) -> HadoopFiles:
-        """Return the files below a folder."""
         root = self._full(name)
         return HadoopFiles(root, replace(self.place, root=root))
 
@@ -140,7 +139,6 @@ class HadoopPlace:
             self._renamed(name, data, "OVERWRITE")
 
     def read(self, name: str) -> bytes:
-        """Return a file's contents."""
         with self._opened(name) as stream:
             return bytes(stream.readAllBytes())
 
@@ -166,17 +164,14 @@ class HadoopPlace:
         return [name for name in names if name and not name.startswith(".")]
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a file."""
         with _as_os_errors():
             return bool(self._filesystem.isFile(self._at(name)))
 
     def remove(self, name: str) -> None:
-        """Remove a file."""
         with _as_os_errors():
             self._filesystem.delete(self._at(name), False)
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder."""
         with _as_os_errors():
             self._filesystem.delete(self._at(name), True)
 

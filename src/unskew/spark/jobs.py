@@ -31,7 +31,6 @@ class Numbered:
     function: Callable[[int, Batches], Batches]
 
     def __call__(self, batches: Batches) -> Batches:
-        """Run on one partition."""
         context = TaskContext.get()
         if context is None:
             raise SessionError("this function only works inside a Spark task")
@@ -46,7 +45,6 @@ class Routed:
     route: Callable[[Batches], Batches]
 
     def __call__(self, source: int, batches: Batches) -> Batches:
-        """Yield parcels."""
         yield from self.route(self.prepare(source, batches))
 
 
@@ -57,7 +55,6 @@ class Errands:
     route: Callable[[Batches], Batches]
 
     def __call__(self, batches: Batches) -> Batches:
-        """Yield parcels."""
         yield from self.route(iter([no_packs()]))
 
 
@@ -90,11 +87,9 @@ class SparkJobs:
         self._packs: DataFrame | None = None
 
     def homes(self, channels: int) -> tuple[str, ...]:
-        """Return the homes of tasks on a cluster."""
         return () if self._anchors is None else self._anchors.homes(self._rows.sparkSession, channels)
 
     def leave_homes(self) -> None:
-        """Look for other homes next time."""
         if self._anchors is not None:
             self._anchors.release()
 
@@ -111,18 +106,15 @@ class SparkJobs:
         return self._run(self._packs.mapInArrow(work.route, from_arrow_schema(PARCELS)), work)
 
     def direct(self, prepare: Prepare, work: Work) -> pa.Table:
-        """Run both halves as one job."""
         routed = self._placed().mapInArrow(Numbered(Routed(prepare, work.route)), from_arrow_schema(PARCELS))
         results = self._run(routed, work)
         return results if results.num_rows else self.errands(work)  # a frame without partitions runs no task
 
     def whole(self, whole: Whole) -> pa.Table:
-        """Run everything in one task."""
         with self._rows_uncut():
             return self._placed().coalesce(1).mapInArrow(Numbered(whole), from_arrow_schema(RESULTS)).toArrow()
 
     def errands(self, work: Work) -> pa.Table:
-        """Run channels that have something to do though there are no rows."""
         one = self._rows.sparkSession.range(0, 1, 1, 1)
         return self._run(one.mapInArrow(Errands(work.route), from_arrow_schema(PARCELS)), work)
 

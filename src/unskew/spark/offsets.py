@@ -40,18 +40,15 @@ class LocalFiles:
         self.place = Path(place.removeprefix("file://").removeprefix("file:"))
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file."""
         return (self.place / name).read_bytes()
 
     def read_or_none(self, name: str) -> bytes | None:
-        """Return the content of a file, None if there is no such file."""
         try:
             return self.read(name)
         except FileNotFoundError:
             return None
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder, none if there is no such folder."""
         try:
             return sorted(path.name for path in (self.place / folder).iterdir())
         except FileNotFoundError:

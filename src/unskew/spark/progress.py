@@ -49,16 +49,13 @@ class QueryListener(StreamingQueryListener):
         """Do nothing: the query had started before anybody could listen to it."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Pass progress on, with the figures of the batch."""
         if str(event.progress.runId) == self._run_id:
             self._listener.onQueryProgress(QueryProgressEvent(with_figures(event.progress, self._figures_of)))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Pass on that there was nothing to do."""
         if str(event.runId) == self._run_id:
             self._listener.onQueryIdle(event)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Pass the end on."""
         if str(event.runId) == self._run_id:
             self._listener.onQueryTerminated(event)

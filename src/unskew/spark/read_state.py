@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from unskew.errors import CheckpointError
 from unskew.runtime.log import RecordLog
 from unskew.spark.hadoop import checkpoint_files, contents, taken_in
-from unskew.spark.sinks import qualified
+from unskew.spark.paths import qualified
 from unskew.state.chunks import KEY_PREFIX, VALUE_PREFIX
 from unskew.state.files import Files, Piece
 from unskew.state.keyed_state import KeyedState

@@ -9,38 +9,26 @@ Sinks are plain values that can be pickled: under Spark Connect they run in a pr
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.fs
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError, CheckpointError, ColumnError, SessionError
+from unskew.errors import ArgumentError, CheckpointError, ColumnError
+from unskew.spark.file_sink import FileSink, frame_writer
+from unskew.spark.paths import qualified
 from unskew.state.files import located
 
 Sink = Callable[[DataFrame, int], None]
 
 FILE_FORMATS = ("parquet", "orc", "json", "csv", "avro", "text")
-CODEC_INSIDE = ("parquet", "orc", "avro")  # these files say themselves how they are compressed; their names need not
 ALWAYS_THERE = ("parquet", "orc", "json", "csv", "text")
 NOT_INSTALLED = re.compile(r"\[(DATA_SOURCE_NOT_FOUND|\w+_DATA_SOURCE_NOT_ENABLED)\]")
-
-STAGING = "_unskew"  # readers pass over names that begin with an underscore
-DONE = "_SUCCESS"
-SPARK_FILE = re.compile(r"part-(?P<task>\d+)-.*[-.]c(?P<piece>\d+)(?P<ending>(\.\w+)*)")
-MOVES_AT_ONCE = 16
-DEFAULT_FILESYSTEM = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
 
 
 def make_sink(
@@ -140,54 +128,6 @@ def make_table_sink(
 
 
 @dataclass(frozen=True)
-class FileSink:
-    """Files below a path, where each batch has a folder ``batch_id=N`` and a reader sees each row exactly once.
-
-    Spark writes a batch to a hidden folder of this attempt, ``_unskew/<batch>-<random>``. Then each file moves to a
-    name that only its batch and its place in the batch decide: ``batch_id=7/country=fr/part-00002.parquet``. The same
-    rows in the same partitions give the same names. So a second attempt replaces files by equal ones, even if both run
-    at once. Nothing is deleted but what attempts at earlier batches left in ``_unskew``. An empty ``_SUCCESS`` comes
-    last.
-
-    The folder may hold files that this attempt does not write. Then the rows came in other partitions before, or
-    another query writes here. Either would double rows, so the sink raises a `CheckpointError`.
-
-    Files of a batch appear one by one. Use `unskew.read_committed` to see whole batches only.
-
-    Beside what Spark's own write costs, an attempt lists four folders and moves its files, sixteen at a time. On a
-    local disk that is about what ``mode("overwrite")`` takes.
-    """
-
-    kind: str
-    path: str
-    options: Mapping[str, str]
-    partition_by: tuple[str, ...] = ()
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Write the batch to staging, then move its files to their names."""
-        filesystem, root = located(self.path)
-        attempt = f"{STAGING}/{batch_id}-{uuid4().hex}"
-        _writer(rows, self.kind, self.options, self.partition_by).save(f"{self.path}/{attempt}")
-        staged, target = f"{root}/{attempt}", f"{root}/batch_id={batch_id}"
-        places = {name: file_place(name, self.kind) for name in data_files(filesystem, staged)}
-        if not places and not rows.isEmpty():
-            raise SessionError(
-                "the files that Spark wrote cannot be seen from the driver",
-                where=f"{self.path}/{attempt}",
-                hint="choose a path that the driver and all executors share",
-            )
-        _check_files(filesystem, target, set(places.values()))
-        for folder in {f"{target}/{place}".rpartition("/")[0] for place in places.values()} or {target}:
-            filesystem.create_dir(folder, recursive=True)
-        sources, targets = [f"{staged}/{name}" for name in places], [f"{target}/{place}" for place in places.values()]
-        with ThreadPoolExecutor(MOVES_AT_ONCE) as pool:
-            list(pool.map(partial(move_file, filesystem), sources, targets))
-        _check_files(filesystem, target, set(places.values()))
-        filesystem.open_output_stream(f"{target}/{DONE}").close()
-        _remove_attempts(filesystem, f"{root}/{STAGING}", batch_id, staged)
-
-
-@dataclass(frozen=True)
 class FolderSink:
     """Files in folders ``batch_id=N``, each of which Spark overwrites as a whole.
 
@@ -202,8 +142,7 @@ class FolderSink:
     partition_by: tuple[str, ...] = ()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Overwrite the batch's folder."""
-        writer = _writer(rows, self.kind, self.options, self.partition_by)
+        writer = frame_writer(rows, self.kind, self.options, self.partition_by)
         writer.mode("overwrite").save(f"{self.path}/batch_id={batch_id}")
 
 
@@ -221,9 +160,8 @@ class AppendSink:
     identity: str | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Append the batch."""
         options = {**_transaction(self.identity, batch_id), **self.options}
-        _writer(rows, self.kind, options, self.partition_by).mode("append").save()
+        frame_writer(rows, self.kind, options, self.partition_by).mode("append").save()
 
 
 @dataclass(frozen=True)
@@ -240,9 +178,8 @@ class TableSink:
     identity: str | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Append the batch."""
         options = {**_transaction(self.identity, batch_id), **self.options}
-        _writer(rows, self.kind, options, self.partition_by).mode("append").saveAsTable(self.table)
+        frame_writer(rows, self.kind, options, self.partition_by).mode("append").saveAsTable(self.table)
 
 
 @dataclass(frozen=True)
@@ -253,7 +190,6 @@ class ConsoleSink:
     truncate: bool
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Print the batch."""
         print(f"-------------------------------------------\nBatch: {batch_id}")
         rows.show(self.rows_shown, self.truncate)
 
@@ -263,7 +199,6 @@ class NoopSink:
     """Computes the rows and drops them."""
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Compute the batch."""
         rows.write.format("noop").mode("overwrite").save()
 
 
@@ -279,7 +214,6 @@ class MemorySink:
     batches: dict[int, pa.Table] = field(default_factory=dict, compare=False)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Put the batch into the view."""
         self.batches[batch_id] = rows.toArrow()
         everything = pa.concat_tables([self.batches[batch] for batch in sorted(self.batches)])
         spark = self.session or rows.sparkSession
@@ -287,95 +221,6 @@ class MemorySink:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MemorySink, (self.view, None, self.batches)
-
-
-def qualified(spark: SparkSession, path: str) -> str:
-    """Return a path with its scheme, completed as Spark would complete it.
-
-    A path without a scheme belongs to the default filesystem. Settings of the session name it, or a file of Hadoop's
-    that Python does not see. In that case Spark is asked for something that is not there, as its error spells the path.
-    """
-    scheme, colon, rest = path.rstrip("/").partition(":")
-    if colon and "/" not in scheme:
-        return f"file:/{rest.lstrip('/')}" if scheme == "file" else path.rstrip("/")
-    default = next((found for name in DEFAULT_FILESYSTEM if (found := spark.conf.get(name, ""))), "")
-    if default and path.startswith("/"):
-        return qualified(spark, f"{default.rstrip('/')}{path}")
-    nothing = f"/{STAGING}-{uuid4().hex}"
-    try:
-        spark.read.schema("value string").option("ignoreMissingFiles", "false").text(path.rstrip("/") + nothing)
-    except AnalysisException as error:
-        spelled = (error.getMessageParameters() or {}).get("path", "")
-        if error.getCondition() != "PATH_NOT_FOUND" or not spelled.endswith(nothing):
-            raise
-        return spelled.removesuffix(nothing)
-    return f"file:{Path(path).absolute()}"
-
-
-def data_files(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
-    """Return the files below a folder that a reader takes for data, relative to it, in order; none if it is not there.
-
-    Names that begin with a dot or an underscore are hidden, but a partition column may begin with an underscore.
-    """
-    found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True, recursive=True))
-    names = (info.path[len(folder) :].lstrip("/") for info in found if info.type == pyarrow.fs.FileType.File)
-    hidden = re.compile(r"(^|/)(\.|_[^=/]*(/|$))")
-    return sorted(name for name in names if not hidden.search(name))
-
-
-def file_place(name: str, kind: str) -> str:
-    """Return the lasting name of a file that Spark wrote: that of its task, and of its piece if the task wrote several.
-
-    >>> file_place("country=fr/part-00002-0a3bca0e-c2.c000.snappy.parquet", "parquet")
-    'country=fr/part-00002.parquet'
-    >>> file_place("part-00000-0a3bca0e-c001.csv.gz", "csv")
-    'part-00000-001.csv.gz'
-    """
-    folder, slash, file = name.rpartition("/")
-    parts = SPARK_FILE.fullmatch(file)
-    if parts is None:
-        raise SessionError(
-            "Spark named a file in a way that unskew does not know", got=name, hint="use Spark's own commit protocol"
-        )
-    piece = f"-{parts['piece']}" if int(parts["piece"]) else ""
-    ending = f".{kind}" if kind in CODEC_INSIDE else parts["ending"]
-    return f"{folder}{slash}part-{parts['task']}{piece}{ending}"
-
-
-def move_file(filesystem: pyarrow.fs.FileSystem, source: str, target: str) -> None:
-    """Move a file over one that may be there; on a local disk only once its contents are safe from a power cut."""
-    if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-        with Path(source).open("rb") as file:
-            os.fsync(file.fileno())
-    try:
-        filesystem.move(source, target)
-    except OSError:
-        # HDFS does not rename over a file; the one that is there has the same rows
-        if filesystem.get_file_info(target).type != pyarrow.fs.FileType.File:
-            raise
-
-
-def _check_files(filesystem: pyarrow.fs.FileSystem, folder: str, expected: set[str]) -> None:
-    strangers = sorted(set(data_files(filesystem, folder)) - expected)
-    if strangers:
-        raise CheckpointError(
-            f"the folder of this batch holds {len(strangers)} file(s) that the batch does not write",
-            where=folder,
-            got=strangers[0],
-            hint="give each query and each new checkpoint an output path of its own, and keep the sink's options",
-        )
-
-
-def _remove_attempts(filesystem: pyarrow.fs.FileSystem, folder: str, batch_id: int, own: str) -> None:
-    """Remove the own staging folder, and those of earlier batches: whoever still writes one was replaced."""
-    earlier = []
-    for info in filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True)):
-        number = info.base_name.partition("-")[0]
-        if number.isdecimal() and int(number) < batch_id:
-            earlier.append(info.path)
-    for attempt in (own, *earlier):
-        with suppress(OSError):  # its owner, or another driver, removes it at the same time
-            filesystem.delete_dir(attempt)
 
 
 def _file_sink(spark: SparkSession, kind: str, options: Mapping[str, str], partition_by: tuple[str, ...]) -> Sink:
@@ -389,11 +234,6 @@ def _file_sink(spark: SparkSession, kind: str, options: Mapping[str, str], parti
     if there.type == pyarrow.fs.FileType.File:
         raise ArgumentError("the path of a sink is a file", where="path", got=path, hint="name a folder")
     return FileSink(kind, path, rest, partition_by)
-
-
-def _writer(rows: DataFrame, kind: str, options: Mapping[str, str], partition_by: tuple[str, ...]) -> DataFrameWriter:
-    writer = rows.write.format(kind).options(**options)
-    return writer.partitionBy(*partition_by) if partition_by else writer
 
 
 def _transaction(identity: str | None, batch_id: int) -> dict[str, str]:

@@ -82,7 +82,6 @@ class Tick(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name under which the source is registered."""
         return NAME
 
     def schema(self) -> StructType:
@@ -90,7 +89,6 @@ class Tick(DataSource):
         raise ArgumentError("the tick has the columns of the stream it is for", hint="call with_tick")
 
     def streamReader(self, schema: StructType) -> TickReader:  # noqa: N802
-        """Return the reader of one start of the query."""
         checkpoint, place = files_at(self.options["checkpoint"]), files_at(self.options["place"])
         rule = RULES[self.options["mode"]](checkpoint, place) if self.options["enabled"] == "true" else Never()
         return TickReader(checkpoint, rule)
@@ -118,11 +116,9 @@ class TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.until = float("inf")
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Return the offset that a new query starts from."""
         return {TICK_KEY: 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Set no limit."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -139,7 +135,6 @@ class TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Yield no rows; Spark has no partition to ask for."""
         return iter(())
 
     def commit(self, end: dict[str, int]) -> None:
@@ -225,7 +220,6 @@ class Never:
     """No batch without rows is ever due."""
 
     def deadline_ms(self, batch: int, ran: bool) -> float | None:
-        """Return None."""
         return None
 
 

@@ -22,10 +22,11 @@ from unskew.spark.callback import Callback
 from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
 from unskew.spark.hadoop import HadoopFiles, checkpoint_files
+from unskew.spark.paths import qualified
 from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
-from unskew.spark.sinks import Sink, make_sink, make_table_sink, qualified
+from unskew.spark.sinks import Sink, make_sink, make_table_sink
 from unskew.spark.tick import with_tick
 from unskew.state.files import Files
 

@@ -58,7 +58,6 @@ class ArrowPlace:
         return True
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file."""
         with self._asking(name) as (filesystem, path):
 
             def put() -> None:
@@ -76,12 +75,10 @@ class ArrowPlace:
             filesystem.move(source, path)
 
     def read(self, name: str) -> bytes:
-        """Return a file's contents."""
         with self._asking(name) as (filesystem, path), filesystem.open_input_stream(path) as stream:
             return bytes(stream.read())
 
     def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
-        """Return a part of a file."""
         with self._asking(name) as (filesystem, path), filesystem.open_input_file(path) as file:
             if offset >= file.size():
                 return pa.py_buffer(b"")
@@ -89,23 +86,19 @@ class ArrowPlace:
             return file.read_buffer(length)
 
     def names(self, folder: str) -> list[str]:
-        """List a folder."""
         with self._asking(folder) as (filesystem, path):
             selector = pyarrow.fs.FileSelector(path, allow_not_found=True)
             return [each.base_name for each in filesystem.get_file_info(selector)]
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a file."""
         with self._asking(name) as (filesystem, path):
             return bool(filesystem.get_file_info(path).is_file)
 
     def remove(self, name: str) -> None:
-        """Remove a file."""
         with suppress(FileNotFoundError), self._asking(name) as (filesystem, path):
             filesystem.delete_file(path)
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder."""
         with suppress(FileNotFoundError), self._asking(name) as (filesystem, path):
             filesystem.delete_dir(path)
 

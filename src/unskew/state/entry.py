@@ -51,24 +51,19 @@ class MemoryEntry:
         self._chunks: dict[str, pa.RecordBatch] = {}
 
     def allocate(self, name: str, length: int) -> Numbers:
-        """Return a new array of zeros and keep it under a name."""
         self._arrays[name] = np.zeros(length, np.int64)
         return self._arrays[name]
 
     def load(self, name: str) -> Numbers | None:
-        """Return the array kept under a name."""
         return self._arrays.get(name)
 
     def read_chunk(self, name: str) -> pa.RecordBatch | None:
-        """Return a chunk, None if it is not here."""
         return self._chunks.get(name)
 
     def write_chunk(self, name: str, chunk: pa.RecordBatch) -> None:
-        """Keep a chunk."""
         self._chunks[name] = chunk
 
     def keep_chunks(self, names: Collection[str]) -> None:
-        """Forget all other chunks."""
         self._chunks = {name: chunk for name, chunk in self._chunks.items() if name in names}
 
     def publish(self, manifest: Manifest) -> None:

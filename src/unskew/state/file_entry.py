@@ -72,7 +72,6 @@ class FileEntry:
             return None
 
     def allocate(self, name: str, length: int) -> Numbers:
-        """Return a new array of zeros and keep it under a name."""
         if self._sound:
             try:
                 return _new_array(self._folder / name, length)
@@ -81,7 +80,6 @@ class FileEntry:
         return np.zeros(length, np.int64)
 
     def load(self, name: str) -> Numbers | None:
-        """Return the array kept under a name."""
         with contextlib.suppress(OSError, ValueError):
             return _mapped(self._folder / name)
         return None
@@ -110,13 +108,11 @@ class FileEntry:
             path.unlink(missing_ok=True)
 
     def keep_chunks(self, names: Collection[str]) -> None:
-        """Forget all other chunks."""
         kept = {name + _SUFFIX for name in names}
         for name in [name for name in self._names if name.endswith(_SUFFIX) and name not in kept]:
             self._drop(name)
 
     def publish(self, manifest: Manifest) -> None:
-        """Let the next attempt find this copy, which is now of that commit; it is no longer ours."""
         try:
             (self._folder / _MANIFEST).write_bytes(manifest.to_bytes())
             size = self._shrunk()
@@ -131,7 +127,6 @@ class FileEntry:
             self.discard()
 
     def discard(self) -> None:
-        """Throw the copy away, unless it has been published."""
         if self._lock is not None and self._process == os.getpid():  # a forked child inherits it
             shutil.rmtree(self._folder, ignore_errors=True)
             self._release()

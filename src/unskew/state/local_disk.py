@@ -35,7 +35,6 @@ class LocalDisk:
 
     @classmethod
     def at(cls, path: str) -> LocalDisk:
-        """Return the folder at a path."""
         return cls(Path(path))
 
     def create(self, name: str, data: bytes) -> bool:
@@ -74,7 +73,6 @@ class LocalDisk:
         _sync_folder(path.parent)
 
     def read(self, name: str) -> bytes:
-        """Return a file's contents."""
         return (self.folder / name).read_bytes()
 
     def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
@@ -101,11 +99,9 @@ class LocalDisk:
             return []
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a file."""
         return (self.folder / name).is_file()
 
     def remove(self, name: str) -> None:
-        """Remove a file, not its folder."""
         (self.folder / name).unlink(missing_ok=True)
 
     def remove_folder(self, name: str) -> None:

@@ -63,7 +63,6 @@ class PieceStore:
         return tuple(sorted({piece.file for piece in self.pieces}))
 
     def read_manifest(self) -> bytes | None:
-        """Return the manifest; None before the first commit."""
         return self._stored.manifest or None
 
     def write_manifest(self, data: bytes) -> None:
@@ -87,7 +86,6 @@ class PieceStore:
         return found
 
     def write_chunk(self, sequence: int, data: bytes, parts: Parts | None = None) -> None:
-        """Write a chunk."""
         self._stored.chunks[sequence] = self._must_write().write(data)
         if parts is not None:
             self._stored.parts[sequence] = parts

@@ -27,7 +27,6 @@ class S3:
     prefix: str
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put an object if there is none."""
         try:
             self._put(name, data, IfNoneMatch="*")
         except FileExistsError:
@@ -35,20 +34,16 @@ class S3:
         return True
 
     def write(self, name: str, data: bytes) -> None:
-        """Put an object."""
         self._put(name, data)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Put an object: readers see the old one or the new one."""
         self._put(name, data)
 
     def read(self, name: str) -> bytes:
-        """Return an object."""
         with self._asking(name) as (client, key):
             return bytes(client.get_object(Bucket=self.bucket, Key=key)["Body"].read())
 
     def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
-        """Return a part of an object; nothing of it if the object ends before."""
         if length == 0:
             return pa.py_buffer(b"")
         part = f"bytes={offset}-{offset + length - 1}"
@@ -59,7 +54,6 @@ class S3:
             return pa.py_buffer(b"")
 
     def names(self, folder: str) -> list[str]:
-        """List what begins with the folder's name, up to the next slash."""
         found: list[str] = []
         with self._asking(folder) as (client, key):
             start = f"{key}/" if key else ""
@@ -71,7 +65,6 @@ class S3:
         return [name for each in found if (name := each.removeprefix(start).rstrip("/"))]
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such an object."""
         try:
             with self._asking(name) as (client, key):
                 client.head_object(Bucket=self.bucket, Key=key)
@@ -85,7 +78,6 @@ class S3:
             client.delete_object(Bucket=self.bucket, Key=key)
 
     def remove_folder(self, name: str) -> None:
-        """Delete every object below a prefix."""
         with self._asking(name) as (client, key):
             for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=f"{key}/"):
                 keys = [{"Key": each["Key"]} for each in page.get("Contents", [])]

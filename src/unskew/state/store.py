@@ -65,15 +65,12 @@ class MemoryStore:
         return copy
 
     def read_manifest(self) -> bytes | None:
-        """Return the manifest; None before the first commit."""
         return self.manifest
 
     def write_manifest(self, data: bytes) -> None:
-        """Replace the manifest."""
         self.manifest = bytes(data)
 
     def read_chunk(self, sequence: int) -> bytes:
-        """Return the chunk with this number."""
         if sequence not in self.chunks:
             raise CheckpointError("a chunk of state is missing", got=sequence)
         return self.chunks[sequence]
@@ -87,13 +84,11 @@ class MemoryStore:
         return [(run[0].row, data[run[0].start : run[-1].start + run[-1].length]) for run in runs]
 
     def write_chunk(self, sequence: int, data: bytes, parts: Parts | None = None) -> None:
-        """Keep a chunk under a number."""
         self.chunks[sequence] = bytes(data)
         self.parts.pop(sequence, None)
         if parts is not None:
             self.parts[sequence] = parts
 
     def remove_chunk(self, sequence: int) -> None:
-        """Forget a chunk."""
         del self.chunks[sequence]
         self.parts.pop(sequence, None)

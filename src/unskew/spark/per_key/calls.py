@@ -51,7 +51,6 @@ class KeyCalls:
         self._to_put[group] = 1
 
     def remove(self, group: int) -> None:
-        """Forget a group."""
         self._to_remove[group] = 1
 
     def write(self, state: KeyedState, groups: Groups, values: StateValues, with_deadlines: bool) -> None:

@@ -66,25 +66,20 @@ class LeanFunction(PerKeyFunction):
 
     @cached_property
     def values(self) -> PlainValues:
-        """State as plain values."""
         return PlainValues(pa.struct(list(ArrowSettings().arrow_schema(self.state))))
 
     def key_tuples(self, keys: pa.Table) -> list[Key]:
-        """Return keys as plain values."""
         return list(zip(*[to_python(column.combine_chunks()) for column in keys.columns], strict=True))
 
     def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64], clock: Clock) -> Inputs:
-        """Give each group a view of its rows."""
         batch, places = RowBatch(rows, clock), starts.tolist()
         return lambda number: Rows(batch, places[number], places[number + 1])
 
     def inputs_of_timeouts(self, clock: Clock) -> Inputs:
-        """Give a key that has timed out no rows."""
         rows = Rows(RowBatch(_no_rows(self.input_schema), clock), 0, 0, timed_out=True)
         return lambda number: rows
 
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
-        """Call the function for groups."""
         output = RowOutput(self.output_schema, calls.describe)
         function, fields, timeouts = self.function, len(self.state), self.deadline is not None
         for number, group in enumerate(groups):

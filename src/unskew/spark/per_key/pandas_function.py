@@ -49,15 +49,12 @@ class PandasFunction(PerKeyFunction):
 
     @cached_property
     def values(self) -> SparkValues:
-        """State as `GroupState` shows it."""
         return SparkValues(self.state)
 
     def key_tuples(self, keys: pa.Table) -> list[tuple[Any, ...]]:
-        """Return keys as Spark gives them to a pandas function."""
         return key_tuples(keys, self.settings)
 
     def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64], clock: Clock) -> Inputs:
-        """Give each group an iterator of frames."""
         return Frames(rows, starts, self.settings)
 
     def inputs_of_timeouts(self, clock: Clock) -> Inputs:
@@ -66,7 +63,6 @@ class PandasFunction(PerKeyFunction):
         return lambda group: [empty.copy()]
 
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
-        """Call the function for groups."""
         output = FrameOutput(self.output, self.settings, calls.describe)
         function, clock, no_timestamp = self.function, calls.clock, GroupState.NO_TIMESTAMP
         fields, has_watermark = len(self.state), clock.watermark_ms is not None

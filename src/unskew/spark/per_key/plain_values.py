@@ -25,11 +25,9 @@ class PlainValues(StateValues):
     """
 
     def column_to_python(self, column: pa.Array, position: int) -> list[Any]:
-        """Return a field of many states."""
         return to_python(column)
 
     def column_to_arrow(self, values: Sequence[Any], position: int) -> pa.Array:
-        """Return a field of many states as Arrow keeps it; raises if a value does not fit."""
         return to_arrow(values, self.kind.field(position).type)
 
 

@@ -53,14 +53,12 @@ class SparkValues(StateValues):
         self._schema = schema
 
     def column_to_python(self, column: pa.Array, position: int) -> list[Any]:
-        """Return a field of many states as `GroupState.get` shows it."""
         field = self._schema.fields[position]
         table = pa.Table.from_arrays([column], [field.name])
         rows: list[Any] = ArrowTableToRowsConversion.convert(table, StructType([field]), return_as_tuples=True)
         return [row[0] for row in rows]
 
     def column_to_arrow(self, values: Sequence[Any], position: int) -> pa.Array:
-        """Return a field of many states that were given to `GroupState.update`."""
         spark_type, arrow_type = self._schema.fields[position].dataType, self.kind.field(position).type
         plain = _TAKEN_AS_IT_IS.get(type(spark_type))
         if plain is not None and {*map(type, values)} <= {plain, type(None)}:

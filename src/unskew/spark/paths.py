@@ -1,0 +1,34 @@
+"""Paths as Spark completes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+DEFAULT_FILESYSTEM = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """Return a path with its scheme, completed as Spark would complete it.
+
+    A path without a scheme belongs to the default filesystem. Settings of the session name it, or a file of Hadoop's
+    that Python does not see. In that case Spark is asked for something that is not there, as its error spells the path.
+    """
+    scheme, colon, rest = path.rstrip("/").partition(":")
+    if colon and "/" not in scheme:
+        return f"file:/{rest.lstrip('/')}" if scheme == "file" else path.rstrip("/")
+    default = next((found for name in DEFAULT_FILESYSTEM if (found := spark.conf.get(name, ""))), "")
+    if default and path.startswith("/"):
+        return qualified(spark, f"{default.rstrip('/')}{path}")
+    nothing = f"/_unskew-{uuid4().hex}"
+    try:
+        spark.read.schema("value string").option("ignoreMissingFiles", "false").text(path.rstrip("/") + nothing)
+    except AnalysisException as error:
+        spelled = (error.getMessageParameters() or {}).get("path", "")
+        if error.getCondition() != "PATH_NOT_FOUND" or not spelled.endswith(nothing):
+            raise
+        return spelled.removesuffix(nothing)
+    return f"file:{Path(path).absolute()}"
