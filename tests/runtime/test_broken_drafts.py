@@ -438,6 +438,24 @@ def test_a_start_whose_listing_is_late_goes_on_after_the_last_batch(hidden: tupl
         first.run(2, rows_of("a"))
 
 
+def test_what_a_reader_has_pinned_is_not_swept_until_the_reader_is_long_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = Query(COUNT)
+    driver = query.start(records=1)
+    driver.run(0, rows_of("a"))
+    record = query.record(0)
+    named = {name for channel in record.channels.values() for name in channel.files}
+    query.log.pin(record)
+    for batch_id in (1, 2):
+        driver.run(batch_id, rows_of("a"))
+        query.log.forget(batch_id, 1)
+    assert query.log.read(0) is None
+    assert named <= query.contents.keys()
+    monkeypatch.setattr("unskew.runtime.log.BATCHES_PINNED", 2)
+    query.log.forget(2, 1)
+    assert not named & query.contents.keys()
+    assert not query.log.files.names("pins")
+
+
 def test_a_wish_is_not_lost_when_somebody_else_wishes_at_the_same_time() -> None:
     query = Query(COUNT, shared=Shared(Late()))
     assert isinstance(query.contents, Late)

@@ -14,6 +14,7 @@ from unskew.runtime.record import FORMAT, Output, Record
 from unskew.state.files import Files
 
 FIGURES_KEPT = 1000
+BATCHES_PINNED = 10_000
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,19 @@ class RecordLog:
         records = [self.read(batch_id) for batch_id in sorted({*self._numbers("prepared"), *expected})]
         if not records or records[-1] is None:
             return None
-        pins = [self.files.read_or_none(f"pins/{name}") for name in self.files.names("pins")]
-        pinned = [load(Record, data) for data in pins if data is not None]
-        return {name for record in [*records, *pinned] if record is not None for name in _names(record)}
+        return {name for each in [*records, *self._pinned(committed)] if each is not None for name in _names(each)}
+
+    def _pinned(self, committed: int) -> list[Record]:
+        """Return the records that readers have pinned; pins that a killed reader left behind go after a long while."""
+        pinned = []
+        for name in self.files.names("pins"):
+            data = self.files.read_or_none(f"pins/{name}")
+            record = load(Record, data) if data is not None else None
+            if record is not None and record.batch_id > committed - BATCHES_PINNED:
+                pinned.append(record)
+            else:
+                self.unpin(name)
+        return pinned
 
     def pin(self, record: Record) -> str:
         """Keep what a record names until `unpin`; raises `CheckpointError` if it is too late."""
