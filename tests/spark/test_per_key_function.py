@@ -52,7 +52,8 @@ class Job:
             self.store, operator.key_schema, operator.value_schema, slots=16, deadline=operator.deadline
         ) as state:
             groups = state.group(rows, hash_keys(rows, list(operator.key)))
-            tables = operator.update(state, groups, rows, now), operator.expire(state, now)
+            self.made = operator.update(state, groups, rows, now)
+            tables = self.made.output, operator.expire(state, now)
             state.commit(f"batch-{self.batch_id}")
         for table in tables:
             assert table.schema == operator.output_schema
@@ -112,7 +113,7 @@ def test_every_key_is_called_once_a_batch_with_its_rows_and_state(
         seen.update(names)
         assert dict(told) == {name: seen[name] for name in names}
     assert job.held() == len(seen)
-    seconds = job.operator.seconds
+    seconds = job.made.seconds
     assert seconds is not None and len(seconds) == len(told) and (seconds > 0).all()
     assert job.batch() == ([], [])
 
@@ -242,9 +243,9 @@ def test_timeouts_and_late_rows_in_event_time() -> None:
         second = at(("b", 5), ("a", 20), ("b", 21), ("d", 20), ("c", None))
         told = job.batch(second, watermark_ms=50, previous_watermark_ms=20)
         assert told == ([("b", 2), ("c", 2)], []), "a and d had late rows only"
-        assert job.operator.late_rows == 3
+        assert job.made.late_rows == 3
         assert job.batch(watermark_ms=51, previous_watermark_ms=50) == ([], [("a", 2)])
-        assert job.operator.late_rows == 0 and job.held() == 2
+        assert job.made.late_rows == 0 and job.held() == 2
         assert job.batch(watermark_ms=1000)[1] == [("b", 2), ("c", 2)]
 
 
@@ -376,8 +377,8 @@ def test_what_the_first_call_in_a_process_costs_is_not_blamed_on_its_key(monkeyp
     job = Job(LeanFunction(slow_to_start, schema("n long"), schema("n long")), pa.schema({"user": pa.string()}))
     for _ in range(2):
         job.batch(pa.table({"user": ["ada", "bob", "cy"]}))
-        assert job.operator.seconds is not None
-        assert job.operator.seconds == pytest.approx([0.002] * 3)
+        assert job.made.seconds is not None
+        assert job.made.seconds == pytest.approx([0.002] * 3)
 
 
 def test_composite_and_null_keys() -> None:

@@ -1,7 +1,7 @@
 """What may run per key: one operator per file."""
 
 from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import Clock, Mergeable, Operator
+from unskew.operators.base import Clock, Mergeable, Operator, Updated
 from unskew.operators.decision_tree import DecisionTree
 from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.histogram import Histogram
@@ -38,6 +38,7 @@ __all__ = [
     "SessionAggregate",
     "TableJoin",
     "TopK",
+    "Updated",
     "WindowAggregate",
     "grow",
 ]

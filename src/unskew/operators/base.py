@@ -60,6 +60,25 @@ class Clock:
     previous_watermark_ms: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Updated:
+    """What `Operator.update` made of a batch, for operators that have more to tell than their output.
+
+    Parameters
+    ----------
+    output
+        The output rows.
+    seconds
+        How long each group took. If it is None, planners count rows instead.
+    late_rows
+        How many rows were passed over because they were late.
+    """
+
+    output: pa.Table
+    seconds: NDArray[np.float64] | None = None
+    late_rows: int = 0
+
+
 class Operator(ABC):
     """Turns the rows of a batch and the state of their keys into output rows and new state.
 
@@ -91,12 +110,6 @@ class Operator(ABC):
 
     time_mode: TimeMode = "none"
     """The time that `expire` goes by. Unless it is ``"none"``, batches without rows call `expire` too."""
-
-    seconds: NDArray[np.float64] | None = None
-    """How long each group took in the last `update`. If it is None, planners count rows instead."""
-
-    late_rows: int = 0
-    """How many rows the last `update` passed over because they were late."""
 
     input_schema: pa.Schema
     key: tuple[str, ...]
@@ -199,7 +212,7 @@ class Operator(ABC):
         return rows, groups
 
     @abstractmethod
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table | Updated:
         """Take in the rows of a batch (`combined_schema`, grouped by `groups`). Change state and return output rows."""
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:

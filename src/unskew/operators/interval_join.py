@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import INPUT, TIME, Clock, Operator, OutputMode, require_column
+from unskew.operators.base import INPUT, TIME, Clock, Operator, OutputMode, Updated, require_column
 from unskew.operators.durations import microseconds
 from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
 from unskew.operators.histories import HELD, Histories, extended, list_schema
@@ -125,13 +125,12 @@ class IntervalJoin(Operator):
         names = [*self._columns_of(self.left), *self._columns_of(self.right)]
         return pa.schema([*self.key_schema, *(schema.field(name) for name in names)])
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Pair new rows of each stream with those of the other, held and new."""
         started = time.perf_counter()
         at = in_microseconds(rows.column(TIME))
         there, until_us = valid_rows(at), _microseconds_of(clock.previous_watermark_ms)
         late = there & (at.fill_null(0).to_numpy() <= until_us)
-        self.late_rows = int(late.sum())
         keyless = has_null_key(groups)
         usable = there & ~late & ~(keyless[groups.group_of_row] & (self.how == "inner"))
         held, _ = state.get(groups)
@@ -145,8 +144,8 @@ class IntervalJoin(Operator):
         output = pa.concat_tables([self._joined(groups, left, right, i, j), alone])
         self._keep(state, groups, left, right, matched, until_us)
         work = np.diff(left.starts) + np.diff(right.starts) + pairs + 1.0
-        self.seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())
-        return output
+        seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())
+        return Updated(output, seconds, int(late.sum()))
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Forget rows that can find no partner any more; a left join gives those that never had one."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.base import Clock, Operator, OutputMode, Updated, require_column
 from unskew.operators.event_times import in_microseconds, sorted_by_time
 from unskew.operators.histories import Histories, extended, list_schema
 from unskew.state.groups import Groups, plain_schema
@@ -90,21 +90,20 @@ class ProgressiveSort(Operator):
         """The columns of the input."""
         return plain_schema(self.input_schema)
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Hold the rows back."""
         times = in_microseconds(rows.column(self.time))
         usable = np.asarray(times.is_valid().to_numpy(zero_copy_only=False))
         on_time = usable
         if clock.previous_watermark_ms is not None:
             on_time = usable & (times.fill_null(0).to_numpy() > clock.previous_watermark_ms * 1000)
-        self.late_rows = int(usable.sum() - on_time.sum())
         order = groups.order[on_time[groups.order]]
         counts = np.bincount(groups.group_of_row[on_time], minlength=len(groups))
         held, _ = state.get(groups)
         histories = extended(held.drop_columns([EARLIEST_MS]), rows, order, np.concatenate(([0], np.cumsum(counts))))
         at = in_microseconds(histories.rows.column(self.time)).to_numpy()
         self._keep(state, groups, histories, at, np.ones(len(at), np.bool_), counts > 0)
-        return self.output_schema.empty_table()
+        return Updated(self.output_schema.empty_table(), late_rows=int(usable.sum() - on_time.sum()))
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Let rows go up to the watermark."""

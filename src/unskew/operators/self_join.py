@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.base import Clock, Operator, OutputMode, Updated, require_column
 from unskew.operators.durations import microseconds
 from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
 from unskew.operators.histories import HELD, Histories, extended, list_schema
@@ -170,7 +170,7 @@ class SelfJoin(Operator):
         sides = [field.with_name(side + field.name) for side in (LEFT, RIGHT) for field in shown]
         return pa.schema([*self.key_schema, *sides])
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Pair new rows with those held and with each other."""
         started = time.perf_counter()
         times = in_microseconds(rows.column(self.time))
@@ -178,7 +178,7 @@ class SelfJoin(Operator):
         late = usable & False
         if self.event_time is not None and clock.previous_watermark_ms is not None:
             late = times.fill_null(0).to_numpy() <= clock.previous_watermark_ms * 1000
-        self.late_rows = int((late & valid_rows(times)).sum())
+        late_rows = int((late & valid_rows(times)).sum())
         histories = self._histories(state, groups, rows, usable & ~late)
         histories, at = sorted_by_time(histories, in_microseconds(histories.rows.column(self.time)).to_numpy())
         left, right = self._pairs(at, histories)
@@ -187,8 +187,7 @@ class SelfJoin(Operator):
         time.sleep(self.pair_seconds * output.num_rows)
         pairs = np.bincount(histories.group_of_row[left], minlength=len(groups))
         work = np.diff(histories.starts) + pairs + 1.0
-        self.seconds = (time.perf_counter() - started) * work / max(1.0, work.sum())
-        return output
+        return Updated(output, (time.perf_counter() - started) * work / max(1.0, work.sum()), late_rows)
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Forget the keys of which no row can find a partner any more."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numba import njit
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock
+from unskew.operators.base import Clock, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.lists import concatenated
 from unskew.operators.pairs import pairs_of
@@ -78,14 +78,14 @@ class SessionAggregate(Windowed):
         ends, _ = concatenated(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
         return np.asarray(ends.to_numpy())
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Join rows that are not late to the sessions held."""
         times, valid = self.times_of(rows)
-        late_until, self.late_rows = self.late_until(clock), 0
+        late_until, late_rows = self.late_until(clock), 0
         taken = np.ones(len(times), np.bool_) if valid is None else valid
         if late_until is not None:
             late = taken & (times + self._gap <= late_until)
-            self.late_rows, taken = int(late.sum()), taken & ~late
+            late_rows, taken = int(late.sum()), taken & ~late
         group_of_row = groups.group_of_row
         if not taken.all():
             rows, times, group_of_row = rows.filter(pa.array(taken)), times[taken], group_of_row[taken]
@@ -94,7 +94,7 @@ class SessionAggregate(Windowed):
         joined = self._joined(self.windows_in(held, np.arange(len(groups))).followed_by(new))
         touched = np.bincount(new.group, minlength=len(groups)) > 0
         state.put(groups, self.as_values(joined, len(groups)), where=touched)
-        return self.output_schema.empty_table()
+        return Updated(self.output_schema.empty_table(), late_rows=late_rows)
 
     def _sessions_of(self, rows: pa.Table, times: Numbers, group_of_row: Numbers, groups: int) -> Windows:
         """Return the sessions that rows alone make."""

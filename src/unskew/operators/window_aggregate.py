@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Mergeable
+from unskew.operators.base import Clock, Mergeable, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.pairs import pairs_in_runs, pairs_of
 from unskew.operators.windowed import START, Numbers, Windowed, Windows, bare_groups
@@ -120,17 +120,17 @@ class WindowAggregate(Windowed, Mergeable):
         """Return all windows in states, closed or not."""
         return self.rows_of(keys, self.windows_in(values, np.arange(len(values))))
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Merge partial states, except what is late, into the state held; in update mode, return what has changed."""
         windows = self.windows_in(rows, groups.group_of_row)
         if self._in_panes:
             windows = self._spread(windows, len(groups))
         elif rows.num_rows > len(groups):
             windows, _ = self._united(windows, len(groups))
-        late_until, self.late_rows = self.late_until(clock), 0
+        late_until, late_rows = self.late_until(clock), 0
         if late_until is not None:
             on_time = windows.end > late_until
-            self.late_rows = len(windows) - int(on_time.sum())
+            late_rows = len(windows) - int(on_time.sum())
             windows = windows.only(on_time)
         held, _ = state.get(groups)
         before = self.windows_in(held, np.arange(len(groups)))
@@ -138,10 +138,10 @@ class WindowAggregate(Windowed, Mergeable):
         touched = np.bincount(windows.group, minlength=len(groups)) > 0
         state.put(groups, self.as_values(merged, len(groups)), where=touched)
         if self.output_mode == "append":
-            return self.output_schema.empty_table()
+            return Updated(self.output_schema.empty_table(), late_rows=late_rows)
         changed = np.zeros(len(merged), np.bool_)
         changed[window_of_part[len(before) :]] = True
-        return self.rows_of(groups.keys, merged.only(changed))
+        return Updated(self.rows_of(groups.keys, merged.only(changed)), late_rows=late_rows)
 
     @property
     def _in_panes(self) -> bool:

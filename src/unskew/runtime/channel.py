@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unskew.codec import dump, load
 from unskew.errors import StateError
 from unskew.load.statistics import add_up
-from unskew.operators import Clock, Mergeable, Operator
+from unskew.operators import Clock, Mergeable, Operator, Updated
 from unskew.operators.partials import partial_states
 from unskew.runtime.cutting import cut
 from unskew.runtime.measure import channel_statistics, spilled_slots
@@ -165,8 +165,9 @@ class _Work:
         if operator.mergeable:
             tuples = add_up(table.column(COUNT_COLUMN).to_numpy(), groups.group_of_row, len(groups))
         started = time.perf_counter()
-        output = operator.update(state, groups, rows, task.clock)
-        measured, late_rows = operator.seconds, operator.late_rows
+        made = operator.update(state, groups, rows, task.clock)
+        made = made if isinstance(made, Updated) else Updated(made)
+        output, measured = made.output, made.seconds
         timed_out = operator.expire(state, task.clock)
         seconds = time.perf_counter() - started
         results = []
@@ -179,7 +180,7 @@ class _Work:
         )
         self._figures = {
             "rows": int(tuples.sum()),
-            "late_rows": late_rows,
+            "late_rows": made.late_rows,
             "keys": len(groups),
             "installed": installed,
             "extracted": extracted,

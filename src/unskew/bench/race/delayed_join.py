@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from unskew.bench.work import spend
-from unskew.operators import Clock
+from unskew.operators import Clock, Updated
 from unskew.operators.self_join import SelfJoin
 from unskew.state import Groups, KeyedState
 
@@ -39,9 +41,8 @@ class DelayedJoin(SelfJoin):
     def __repr__(self) -> str:
         return "DelayedJoin()"
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Pair rows, then wait; planners go by the rows, which is what takes the time."""
-        output = super().update(state, groups, rows, clock)
+        made = super().update(state, groups, rows, clock)
         spend(self.seconds_per_tuple * (rows.num_rows if self.even_tuples is None else self.even_tuples), "wait")
-        self.seconds = None
-        return output
+        return replace(made, seconds=None)

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError
-from unskew.operators import Clock, Operator
+from unskew.operators import Clock, Operator, Updated
 from unskew.operators.base import TimeMode
 from unskew.runtime.cutting import sizes_in_order, taken
 from unskew.spark.per_key.arrow_settings import ArrowSettings
@@ -76,8 +76,6 @@ class PerKeyFunction(Operator):
         self.timeout, self.settings = timeout, settings or ArrowSettings()
         self.time_mode = TIMEOUTS[timeout]
         self.deadline = None if timeout == GroupStateTimeout.NoTimeout else TIMEOUT
-        self.late_rows = 0
-        self.seconds: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         return f"PerKeyFunction(state={self.state.simpleString()!r}, timeout={self.timeout!r})"
@@ -129,13 +127,10 @@ class PerKeyFunction(Operator):
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
         """Call the function for groups, the i-th with ``inputs(i)``; return its output."""
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Call the function for every key with rows that are not late.
-
-        Afterwards `seconds` tells what each group's call took, and `late_rows` how many rows were passed over.
-        """
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
+        """Call the function for every key with rows that are not late."""
         demand = Demand()
-        order, starts = self._on_time(groups, rows, clock)
+        order, starts, late_rows = self._on_time(groups, rows, clock)
         calls = self._calls(state, groups, clock, timed_out=False)
         output = [
             self.call(calls, slab.tolist(), self.inputs(_batch(rows, order[starts[slab[0]] : end]), places, clock))
@@ -143,8 +138,7 @@ class PerKeyFunction(Operator):
         ]
         calls.write(state, groups, self.values, with_deadlines=self.deadline is not None)
         seconds = demand.of_calls(np.array(calls.seconds), np.array(calls.processor_seconds))
-        self.seconds = self._without_warm_up(seconds, np.diff(starts))
-        return self._joined(output)
+        return Updated(self._joined(output), self._without_warm_up(seconds, np.diff(starts)), late_rows)
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Call the function for the keys whose time has come: whose timeout lies before the clock."""
@@ -178,20 +172,20 @@ class PerKeyFunction(Operator):
         seconds[first] = min(seconds[first], usual * rows[first])
         return seconds
 
-    def _on_time(self, groups: Groups, rows: pa.Table, clock: Clock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows that are not late, group after group, and where groups start among them.
+    def _on_time(
+        self, groups: Groups, rows: pa.Table, clock: Clock
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Return the rows that are not late, group after group, where groups start among them, and how many are late.
 
         Spark lets rows be late only where timeouts are in event time.
         """
-        self.late_rows = 0
         if self.timeout != GroupStateTimeout.EventTimeTimeout or clock.previous_watermark_ms is None:
-            return groups.order, groups.starts
+            return groups.order, groups.starts, 0
         late = _is_late(rows.column(self.event_time), clock.previous_watermark_ms)
         if not late.any():
-            return groups.order, groups.starts
-        self.late_rows = int(late.sum())
+            return groups.order, groups.starts, 0
         counts = np.bincount(groups.group_of_row[~late], minlength=len(groups))
-        return groups.order[~late[groups.order]], np.concatenate(([0], np.cumsum(counts)))
+        return groups.order[~late[groups.order]], np.concatenate(([0], np.cumsum(counts))), int(late.sum())
 
     def _joined(self, tables: list[pa.Table]) -> pa.Table:
         return pa.concat_tables([self.output_schema.empty_table(), *tables])

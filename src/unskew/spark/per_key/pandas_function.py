@@ -42,7 +42,7 @@ class PandasFunction(PerKeyFunction):
     >>> with KeyedState.open(MemoryStore(), operator.key_schema, operator.value_schema, slots=8) as state:
     ...     groups = state.group(rows, hash_keys(rows, "user"))
     ...     for batch_id in range(2):
-    ...         print(operator.update(state, groups, rows, Clock(batch_id, 0)).to_pydict())
+    ...         print(operator.update(state, groups, rows, Clock(batch_id, 0)).output.to_pydict())
     {'user': ['ada', 'bob'], 'n': [2, 1]}
     {'user': ['ada', 'bob'], 'n': [4, 2]}
     """
