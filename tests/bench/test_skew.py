@@ -45,6 +45,7 @@ def test_targets_are_those_promised():
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_native_and_unskew_run_the_same_batches_and_give_the_same_sums(spark, tmp_path, partitions):
     work = Work("tiny", "wait", 1e-6, channels=2, threads=2, faster_target=1.0, p95_target=1.15, rows=200)
     rows = {(row.name, row.contender): row for row in beside_native(spark, tmp_path, work, warm_up=1, turns=2)}

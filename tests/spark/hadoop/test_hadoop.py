@@ -248,6 +248,7 @@ def test_a_batch_that_was_written_but_not_recorded_is_run_again(query, monkeypat
     query.check()
 
 
+@pytest.mark.slow
 def test_a_sweep_leaves_what_records_name(query, monkeypatch):
     monkeypatch.setattr(engines, "SWEEP_EVERY", 1)
     query.more(5)
@@ -262,6 +263,7 @@ def test_a_sweep_leaves_what_records_name(query, monkeypatch):
     query.check()
 
 
+@pytest.mark.slow
 def test_windows_close_as_sparks_do(spark, root, tmp_path):
     """The last windows close in a batch without rows, which a process beside the driver asks for."""
     windows = module("spark/test_windows.py")
