@@ -154,7 +154,7 @@ class _Work:
         """Work; return results without the report."""
         state, order, operator, task = self._state, self._order, self._operator, self._task
         began = time.perf_counter()
-        extracted = sum(state.extract(keys, slots, keep=order.listed).num_rows for _, keys, slots in order.leaving())
+        extracted = state.extract(order.moves.keys, order.moves.slots, keep=order.listed).num_rows
         installed, moved_bytes = self._install(mail.state)
         move_seconds = time.perf_counter() - began
         packs = [(place[0], unpack(blob).cast(self._row_schema)) for place, blob in sorted(mail.rows, key=_place)]

@@ -51,7 +51,7 @@ class Planning:
     interval_ms: int = 0
     window: int = 1
     max_move_bytes: int = 64 << 20
-    min_gain: float = 0.02
+    min_gain: float = 0.01
     tracked_keys: int | None = 2000
 
 

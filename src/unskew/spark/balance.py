@@ -60,7 +60,7 @@ def balance(
     split: str | Splitter | None = None,
     tracked_keys: int | None = 2000,
     max_move_bytes: int = 64 << 20,
-    min_gain: float = 0.02,
+    min_gain: float = 0.01,
     slots: int = DEFAULT_SLOTS,
     cache_bytes: int = GIBIBYTE,
     memory_bytes: int | Sequence[int] | None = None,
