@@ -43,6 +43,7 @@ def test_only_local_copies_are_deleted(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_the_own_cost_is_what_is_above_a_query_that_does_nothing(spark, tmp_path):
     own, *rows = own_cost(spark, tmp_path, 50, turns=2)
     medians = {row.contender: row.value for row in rows if row.name == "50 rows: batch, median"}

@@ -107,6 +107,7 @@ def trades(random: np.random.Generator, batches: int, rows: int) -> list[pa.Tabl
 PAIRS = "l.stock = r.stock and r.at >= l.at and r.at <= l.at + interval 20 seconds and l.id < r.id"
 
 
+@pytest.mark.slow
 def test_self_join_equals_sparks_join_of_the_rows_that_are_not_late(spark: Any, tmp_path: Path) -> None:
     tables = trades(np.random.default_rng(1), batches=3, rows=300)
     folder = write_batches(tmp_path / "data", tables)

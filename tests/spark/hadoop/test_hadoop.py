@@ -208,7 +208,8 @@ def test_a_small_batch_without_copies_and_a_stream_planned_ahead(query):
     query.check()
 
 
-@pytest.mark.parametrize("copies", [pytest.param("kept", marks=pytest.mark.slow), "lost"])
+@pytest.mark.slow
+@pytest.mark.parametrize("copies", ["kept", "lost"])
 def test_a_batch_that_was_recorded_is_shown_again_as_it_was(query, copies):
     query.more(3)
     shown = []
