@@ -92,7 +92,7 @@ def longest_wait(commits: Path) -> float:
 def check(home: Path, truth: Counter, ordered: bool = True) -> None:
     """Check every row that was written: counts, order, and the chain of secrets through all batches."""
     rows: list[dict] = []
-    for folder in sorted((home / "out").iterdir(), key=lambda path: int(path.name.split("=")[1])):
+    for folder in sorted((home / "out").glob("batch_id=*"), key=lambda path: int(path.name.split("=")[1])):
         rows += [{**row, "batch": folder.name} for row in pq.read_table(folder, partitioning=None).to_pylist()]
     count: dict = {}
     secret: dict = {}
@@ -109,11 +109,11 @@ def check(home: Path, truth: Counter, ordered: bool = True) -> None:
 def check_second_stage(home: Path) -> None:
     """Check that the second stage has seen every row of the first one's output once."""
     times, most, last = Counter(), {}, {}
-    for folder in (home / "out").iterdir():
+    for folder in (home / "out").glob("batch_id=*"):
         for row in pq.read_table(folder, partitioning=None).to_pylist():
             times[row["key"]] += 1
             most[row["key"]] = max(most.get(row["key"], 0), row["rows"])
-    for folder in sorted((home / "second-out").iterdir(), key=lambda path: int(path.name.split("=")[1])):
+    for folder in sorted((home / "second-out").glob("batch_id=*"), key=lambda path: int(path.name.split("=")[1])):
         last |= {row["key"]: row for row in pq.read_table(folder, partitioning=None).to_pylist()}
     assert {key: row["times"] for key, row in last.items()} == times
     assert {key: row["most"] for key, row in last.items()} == most
@@ -124,7 +124,7 @@ def check_totals(home: Path) -> None:
     assert (home / "split").exists(), "no key was split, so nothing was tested"
     files = [pq.read_table(path).to_pylist() for path in sorted((home / "data").iterdir())]
     truth, read = defaultdict(lambda: [0, 0]), 0
-    for folder in sorted((home / "out").iterdir(), key=lambda path: int(path.name.split("=")[1])):
+    for folder in sorted((home / "out").glob("batch_id=*"), key=lambda path: int(path.name.split("=")[1])):
         rows = pq.read_table(folder, partitioning=None).to_pylist()
         latest, touched = max(row["latest"] for row in rows), set()
         for row in [row for file in files[read : latest + 1] for row in file]:
