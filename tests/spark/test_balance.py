@@ -246,6 +246,7 @@ def test_delta_is_told_the_transaction(spark, tmp_path: Path) -> None:
 
             return Writer()
 
+    spark = spark.newSession()  # other tests rely on there being no such source
     spark.dataSource.register(Delta)
     write_batches(tmp_path / "data", [pa.table({"key": ["a", "a"]}), pa.table({"key": ["a"]})])
     counted = unskew.balance(stream(spark, tmp_path / "data", "key string"), "key", channels=2).aggregate(n="count")

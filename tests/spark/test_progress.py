@@ -49,7 +49,8 @@ def ended(spark, tmp_path_factory):
     keys = [np.where(np.arange(ROWS) % 2 == 0, 7, np.random.default_rng(i).integers(0, 50, ROWS)) for i in range(4)]
     write_batches(folder, [pa.table({"key": column}) for column in keys])
     events = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(folder))
-    writer = unskew.balance(events, "key", channels=3, min_gain=-1.0, tolerance=0.0).aggregate(n="count").writeStream
+    balanced = unskew.balance(events, "key", channels=3, plan="own", min_gain=-1.0, tolerance=0.0)
+    writer = balanced.aggregate(n="count").writeStream
     heard, listening = Heard(), threading.Event()
     writer = writer.foreachBatch(lambda rows, _: listening.wait(120)).queryName("hot").trigger(availableNow=True)
     query = writer.start()

@@ -50,7 +50,7 @@ def test_two_inputs_meet_in_one_stage_and_two_stages_chain(spark, tmp_path: Path
         payments=stream(spark, tmp_path / "payments", "user string, cents long, at timestamp"),
     )
     assert rows.columns == ["user", "input", "orders_amount", "orders_at", "payments_cents", "payments_at"]
-    balanced = unskew.balance(rows, "user", channels=3, tolerance=0.01, min_gain=0.0)
+    balanced = unskew.balance(rows, "user", channels=3, plan="own", tolerance=0.01, min_gain=0.0)
     stage = balanced.aggregate(n="count(orders_amount)", ordered="sum(orders_amount)", paid="sum(payments_cents)")
     query = run(stage, tmp_path / "first", tmp_path / "log")
     assert len(query.moves) > 0

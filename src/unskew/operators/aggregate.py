@@ -15,7 +15,8 @@ from unskew.operators.aggregate_functions import Count, Max, Mean, Min, Result, 
 from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy
 from unskew.operators.aggregate_top import Top
 from unskew.operators.aggregate_variance import StddevPop, StddevSamp, VarPop, VarSamp
-from unskew.operators.base import Mergeable, require_column
+from unskew.operators.base import Clock, Mergeable, require_column
+from unskew.operators.presum import Presum, quoted
 from unskew.state.groups import Groups
 
 RESULTS: dict[str, type[Result]] = {
@@ -136,6 +137,20 @@ class Aggregate(Mergeable):
         """Return keys and results."""
         results = [result.finish([_joined(values.column(f.name)) for f in result.state]) for result in self._results]
         return pa.Table.from_arrays([*keys.columns, *results], schema=self.output_schema)
+
+    def presum(self, clock: Clock) -> Presum | None:
+        """Have Spark aggregate the batch, if it knows all of these aggregates."""
+        states: list[str] = []
+        for result in self._results:
+            made = result.sql(*(quoted(column.name) for column in result.columns))
+            if made is None:
+                return None
+            states += made
+        return Presum(states=tuple(states), ordered=not self.commutative)
+
+    def from_presum(self, rows: pa.Table) -> pa.Table:
+        """Name the columns."""
+        return rows.rename_columns(self.combined_schema.names).cast(self.combined_schema)
 
     @cached_property
     def _results(self) -> tuple[Result, ...]:

@@ -85,6 +85,10 @@ class Result(ABC):
         """Return the result."""
         return states[0]
 
+    def sql(self, *columns: str) -> list[str] | None:
+        """Return what Spark makes `lift`'s state with, in SQL over quoted columns; None if it cannot."""
+        return None
+
 
 class Count(Result):
     """Rows, or values that are not null."""
@@ -111,6 +115,9 @@ class Count(Result):
         """Add counts up."""
         return [sum_by_group(states[0], groups).fill_null(0)]
 
+    def sql(self, *columns: str) -> list[str]:
+        return [f"count({columns[0] if columns else '*'})"]
+
 
 class Sum(Result):
     """The sum of values."""
@@ -127,6 +134,9 @@ class Sum(Result):
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Add sums up."""
         return [sum_by_group(states[0], groups)]
+
+    def sql(self, *columns: str) -> list[str]:
+        return [f"sum({columns[0]})"]
 
 
 class Mean(Result):
@@ -163,6 +173,10 @@ class Mean(Result):
             return pc.divide(total, count.cast(pa.float64()))  # a sum of nothing is null, so is its mean
         return _decimal_quotient(total, count, self.kind)
 
+    def sql(self, *columns: str) -> list[str]:
+        (value,) = columns
+        return [f"sum({value})" if types.is_decimal(self.kind) else f"sum(double({value}))", f"count({value})"]
+
 
 class Extreme(Result):
     """The smallest or greatest value."""
@@ -192,11 +206,17 @@ class Min(Extreme):
 
     pick = staticmethod(least_by_group)
 
+    def sql(self, *columns: str) -> list[str]:
+        return [f"min({columns[0]})"]
+
 
 class Max(Extreme):
     """The greatest value."""
 
     pick = staticmethod(greatest_by_group)
+
+    def sql(self, *columns: str) -> list[str]:
+        return [f"max({columns[0]})"]
 
 
 def has_order(kind: pa.DataType) -> bool:

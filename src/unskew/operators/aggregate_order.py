@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate_functions import Result, has_order
+from unskew.operators.presum import ORDER_COLUMN
 from unskew.operators.reductions import Numbers, extreme_rows, sortable, take_rows, valid_rows
 from unskew.state.groups import Groups
 
@@ -26,6 +27,7 @@ class First(Result):
 
     takes_option: ClassVar[bool] = True
     commutative: ClassVar[bool] = False
+    chosen_by: ClassVar[str] = "min_by"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,13 +51,21 @@ class First(Result):
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Choose among rows."""
         values = columns[0]
-        passed_over = _FLAGS[self.option.lower() if self.option else None]
-        return self._chosen(values, valid_rows(values) if passed_over else np.ones(len(values), np.bool_), groups)
+        return self._chosen(values, valid_rows(values) if self._skips else np.ones(len(values), np.bool_), groups)
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Choose among those chosen."""
         values, seen = states
         return self._chosen(values, seen.fill_null(False).to_numpy(zero_copy_only=False), groups)
+
+    def sql(self, *columns: str) -> list[str]:
+        value, where = columns[0], f" FILTER (WHERE {columns[0]} IS NOT NULL)" if self._skips else ""
+        return [f"{self.chosen_by}({value}, {ORDER_COLUMN}){where}", f"count(*){where} > 0"]
+
+    @property
+    def _skips(self) -> bool:
+        """Whether nulls are passed over."""
+        return _FLAGS[self.option.lower() if self.option else None]
 
     def _chosen(self, values: pa.Array, candidates: NDArray[np.bool_], groups: Groups) -> list[pa.Array]:
         rows = self.choose(np.flatnonzero(candidates), groups)
@@ -70,6 +80,8 @@ class First(Result):
 
 class Last(First):
     """The value of the last row, null or not; ``last(x, true)`` that of the last row in which it is not null."""
+
+    chosen_by: ClassVar[str] = "max_by"
 
     def choose(self, candidates: Numbers, groups: Groups) -> Numbers:
         """Return the row of each group, -1 where there is none."""
@@ -124,6 +136,13 @@ class MaxBy(Result):
         candidates = values.take(pa.array(among))
         rows = extreme_rows(candidates, chosen, greatest=self.greatest)
         return [take_rows(candidates, rows), take_rows(by, best)]
+
+    def sql(self, *columns: str) -> list[str]:
+        value, by = columns
+        if self.greatest:
+            return [f"max_by({value}, struct({by}, {value})) FILTER (WHERE {by} IS NOT NULL)", f"max({by})"]
+        order = f"struct({by}, {value} IS NULL, {value})"
+        return [f"min_by({value}, {order}) FILTER (WHERE {by} IS NOT NULL)", f"min({by})"]
 
 
 class MinBy(MaxBy):

@@ -63,6 +63,11 @@ class CentralMoments(Result):
         with np.errstate(invalid="ignore"):
             return pa.array(self.shown(squares / np.maximum(count - self.fewer, 1)), mask=~enough)
 
+    def sql(self, *columns: str) -> list[str]:
+        value = f"double({columns[0]})"
+        squares = f"var_pop({value}) * count({value})"
+        return [f"count({value})", f"coalesce(avg({value}), 0D)", f"coalesce({squares}, 0D)"]
+
     @property
     @abstractmethod
     def fewer(self) -> int:

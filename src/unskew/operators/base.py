@@ -4,7 +4,7 @@ A runtime calls an operator once per batch and channel, whatever the number of k
 
     state = KeyedState.open(store, operator.key_schema, operator.value_schema, slots=4096, deadline=operator.deadline)
     groups = state.group(rows, hashes)
-    rows, groups = operator.combine(rows, groups)      # unless the router has done so already
+    rows, groups = operator.combine(rows, groups, clock)   # unless the router has done so already
     output = operator.update(state, groups, rows, clock)
     timed_out = operator.expire(state, clock)
     state.commit(nonce)
@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, ColumnError
+from unskew.operators.presum import Presum
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
 
@@ -207,9 +208,20 @@ class Operator(ABC):
         """The rows that `combine` makes and `update` works on."""
         return self.input_schema
 
-    def combine(self, rows: pa.Table, groups: Groups) -> tuple[pa.Table, Groups]:
-        """Shrink rows before `update` sees them, in the router or in the channel; by default keep them."""
+    def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
+        """Shrink rows before `update` sees them, in the router or in the channel; by default keep them.
+
+        Without a clock no row is late.
+        """
         return rows, groups
+
+    def presum(self, clock: Clock) -> Presum | None:
+        """Return how Spark can do what `combine` does; None if it cannot."""
+        return None
+
+    def from_presum(self, rows: pa.Table) -> pa.Table:
+        """Turn what `presum` gave, the key columns first, into rows that `update` works on (`combined_schema`)."""
+        raise NotImplementedError
 
     @abstractmethod
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table | Updated:
@@ -263,7 +275,7 @@ class Mergeable(Operator):
         """The key columns and the state columns."""
         return pa.schema([*self.key_schema, *self.value_schema])
 
-    def combine(self, rows: pa.Table, groups: Groups) -> tuple[pa.Table, Groups]:
+    def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
         """Turn rows into one partial state per key."""
         return _side_by_side(groups.keys, self.lift(rows, groups)), groups.one_row_each()
 

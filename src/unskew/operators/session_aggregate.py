@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Updated
+from unskew.operators.base import Clock, Mergeable, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.lists import concatenated
 from unskew.operators.pairs import pairs_of
-from unskew.operators.windowed import END, START, Mask, Numbers, Windowed, Windows, bare_groups
+from unskew.operators.presum import Presum, quoted
+from unskew.operators.windowed import (
+    END,
+    PANE_COLUMN,
+    START,
+    Mask,
+    Numbers,
+    Windowed,
+    Windows,
+    bare_groups,
+    instants,
+)
 from unskew.state.groups import Groups
 from unskew.state.index import fixed
 from unskew.state.keyed_state import KeyedState
 
+LATE_COLUMN, LATE_ROWS = "__unskew_late", "session.late_rows"
 
-class SessionAggregate(Windowed):
+
+class SessionAggregate(Windowed, Mergeable):
     """Aggregates per key and session, as ``groupBy(key, session_window(time, gap))`` in Spark.
 
     A row opens a session that ends `gap` later; sessions of a key that overlap or touch are one. Output is in append
     mode, the only one that Spark allows for sessions: a session is put out when the watermark has reached its end. See
     `Windowed` for state. A row is late if the session that it would open alone is late, whatever it could have been
-    joined to, so rows are not combined before they travel.
+    joined to; late rows are passed over before the others are combined.
 
     O(rows), and for each key with rows a sort of its open sessions.
 
@@ -78,27 +92,90 @@ class SessionAggregate(Windowed):
         ends, _ = concatenated(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
         return np.asarray(ends.to_numpy())
 
-    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
-        """Join rows that are not late to the sessions held."""
-        times, valid = self.times_of(rows)
-        late_until, late_rows = self.late_until(clock), 0
-        taken = np.ones(len(times), np.bool_) if valid is None else valid
+    def check(self) -> None:
+        """Take over from the aggregates whether their order matters."""
+        super().check()
+        self.commutative = self._aggregate.commutative
+
+    @property
+    def splittable(self) -> bool:
+        """No: sessions depend on time."""
+        return False
+
+    @property
+    def combined_schema(self) -> pa.Schema:
+        """The key columns, the state columns, and how many late rows were passed over."""
+        return super().combined_schema.append(pa.field(LATE_ROWS, pa.int64()))
+
+    def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
+        """Return the sessions that rows alone make."""
+        times, valid = instants(rows, self.time)
+        return self.as_values(self._sessions_of(rows, times, groups, valid), len(groups))
+
+    def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
+        """Turn the rows of each key that are not late into sessions."""
+        times, taken = instants(rows, self.time)
+        late_rows = np.zeros(len(groups), np.int64)
+        late_until = None if clock is None else self.late_until(clock)
         if late_until is not None:
             late = taken & (times + self._gap <= late_until)
-            late_rows, taken = int(late.sum()), taken & ~late
-        group_of_row = groups.group_of_row
-        if not taken.all():
-            rows, times, group_of_row = rows.filter(pa.array(taken)), times[taken], group_of_row[taken]
-        new = self._sessions_of(rows, times, group_of_row, len(groups))
+            late_rows, taken = np.bincount(groups.group_of_row[late], minlength=len(groups)), taken & ~late
+        sessions = self.combined_rows(groups.keys, self._sessions_of(rows, times, groups, taken))
+        return sessions.append_column(self.combined_schema.field(LATE_ROWS), pa.array(late_rows)), groups.one_row_each()
+
+    def presum(self, clock: Clock) -> Presum | None:
+        """Have Spark aggregate by spans of the pause's length; rows of one span are of one session."""
+        made = self._aggregate.presum(clock)
+        if made is None or not self.commutative:
+            return None
+        time, late_until = quoted(self.time), self.late_until(clock)
+        late = "false" if late_until is None else f"{time} <= timestamp_micros({late_until - self._gap})"
+        states = ("count(*)", f"min({time})", f"max({time})", *made.states)
+        return replace(made, groups={PANE_COLUMN: self.pane_sql(self._gap), LATE_COLUMN: late}, states=states)
+
+    def from_presum(self, rows: pa.Table) -> pa.Table:
+        """Make every row a state with one session, or with none if its rows are late."""
+        first, valid = instants(rows, "p1")
+        last, _ = instants(rows, "p2")
+        late = rows.column(LATE_COLUMN).fill_null(False).to_numpy()
+        windows = Windows(np.arange(len(rows)), first, last + self._gap, self.states_in(rows))
+        sessions = self.combined_rows(rows.select(list(self.key)), windows.only(valid & ~late))
+        late_rows = np.where(late, rows.column("p0").to_numpy(), 0)
+        return sessions.append_column(self.combined_schema.field(LATE_ROWS), pa.array(late_rows))
+
+    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
+        """Put the sessions of states together."""
+        return self.as_values(self._joined(self.windows_in(values, groups.group_of_row)), len(groups))
+
+    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
+        """Return all sessions in states, ended or not."""
+        return self.rows_of(keys, self.windows_in(values, np.arange(len(values))))
+
+    def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
+        """Join new sessions to those held."""
+        new = self.windows_in(rows, groups.group_of_row)
         held, _ = state.get(groups)
         joined = self._joined(self.windows_in(held, np.arange(len(groups))).followed_by(new))
         touched = np.bincount(new.group, minlength=len(groups)) > 0
         state.put(groups, self.as_values(joined, len(groups)), where=touched)
-        return Updated(self.output_schema.empty_table(), late_rows=late_rows)
+        late_rows = rows.column(LATE_ROWS).to_numpy().sum()
+        return Updated(self.output_schema.empty_table(), late_rows=int(late_rows))
 
-    def _sessions_of(self, rows: pa.Table, times: Numbers, group_of_row: Numbers, groups: int) -> Windows:
-        """Return the sessions that rows alone make."""
-        pairs = pairs_of(group_of_row, times // self._gap, groups)  # rows of a pair are never further apart than a gap
+    def _sessions_of(self, rows: pa.Table, times: Numbers, groups: Groups, taken: Mask) -> Windows:
+        """Return the sessions that some rows alone make; where order matters, one for each row."""
+        group_of_row = groups.group_of_row
+        if not taken.all():
+            rows, times, group_of_row = rows.filter(pa.array(taken)), times[taken], group_of_row[taken]
+        if not self.commutative:
+            order = np.argsort(group_of_row, kind="stable")
+            times, states = (
+                times[order],
+                self._aggregate.lift(rows.take(pa.array(order)), bare_groups(len(order), np.arange(len(order)))),
+            )
+            return Windows(group_of_row[order], times, times + self._gap, states)
+        pairs = pairs_of(
+            group_of_row, times // self._gap, len(groups)
+        )  # rows of a pair are never further apart than a gap
         first, last = _kernel_range(fixed(times), fixed(pairs.pair_of_row), len(pairs))
         session_of_pair, opens = _kernel_join(fixed(pairs.group), first, last + self._gap)
         starts = np.flatnonzero(opens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,8 @@ from unskew.errors import ArgumentError
 from unskew.operators.base import Clock, Mergeable, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.pairs import pairs_in_runs, pairs_of
-from unskew.operators.windowed import START, Numbers, Windowed, Windows, bare_groups
+from unskew.operators.presum import Presum
+from unskew.operators.windowed import PANE_COLUMN, START, Numbers, Windowed, Windows, bare_groups, instants
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
 
@@ -105,11 +107,22 @@ class WindowAggregate(Windowed, Mergeable):
         parts = self._parts(rows, groups)
         return self.as_values(self._spread(parts, len(groups)) if self._in_panes else parts, len(groups))
 
-    def combine(self, rows: pa.Table, groups: Groups) -> tuple[pa.Table, Groups]:
+    def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
         """Turn rows into one partial state per key, where windows overlap with panes in place of windows."""
-        values = self.as_values(self._parts(rows, groups), len(groups))
-        combined = pa.Table.from_arrays([*groups.keys.columns, *values.columns], schema=self.combined_schema)
-        return combined, groups.one_row_each()
+        return self.combined_rows(groups.keys, self._parts(rows, groups)), groups.one_row_each()
+
+    def presum(self, clock: Clock) -> Presum | None:
+        """Have Spark aggregate by pane, or by window where windows tumble."""
+        made = self._aggregate.presum(clock)
+        if made is None or (self._overlap and not self._in_panes):
+            return None
+        return replace(made, groups={PANE_COLUMN: self.pane_sql(self._pane, self._offset % self._pane)})
+
+    def from_presum(self, rows: pa.Table) -> pa.Table:
+        """Make every row a state with one pane."""
+        start, valid = instants(rows, PANE_COLUMN)
+        windows = Windows(np.arange(len(rows)), start, start + self._size, self.states_in(rows))
+        return self.combined_rows(rows.select(list(self.key)), windows.only(valid))
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         """Put the windows of states together."""
@@ -146,20 +159,29 @@ class WindowAggregate(Windowed, Mergeable):
     @property
     def _in_panes(self) -> bool:
         """Whether rows are aggregated into panes first: where windows overlap, unless the order of rows matters."""
-        return self._slide < self._size and self._aggregate.commutative
+        return self._overlap and self._aggregate.commutative
+
+    @property
+    def _overlap(self) -> bool:
+        """Whether windows overlap."""
+        return self._slide < self._size
+
+    @property
+    def _pane(self) -> int:
+        """The length of panes, which no window cuts, in microseconds."""
+        return int(np.gcd(self._size, self._slide))
 
     def _parts(self, rows: pa.Table, groups: Groups) -> Windows:
         """Aggregate the rows of each group, by pane or by window."""
-        times, valid = self.times_of(rows)
+        times, valid = instants(rows, self.time)
         group_of_row = groups.group_of_row
-        if valid is not None:
+        if not valid.all():
             rows, times, group_of_row = rows.filter(pa.array(valid)), times[valid], group_of_row[valid]
-        if self._slide < self._size and not self._in_panes:
+        if self._overlap and not self._in_panes:
             row_of_window, start = self._windows_of(times)
             rows, group_of_row = rows.take(pa.array(row_of_window)), group_of_row[row_of_window]
         else:
-            length = int(np.gcd(self._size, self._slide))
-            start = (times - self._offset) // length * length + self._offset
+            start = (times - self._offset) // self._pane * self._pane + self._offset
         pairs = pairs_of(group_of_row, start, len(groups))
         states = self._aggregate.lift(rows, bare_groups(len(pairs), pairs.pair_of_row))
         return Windows(pairs.group, pairs.number, pairs.number + self._size, states)

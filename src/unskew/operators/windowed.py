@@ -16,6 +16,7 @@ from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Operator, require_column
 from unskew.operators.lists import concatenated, cut
+from unskew.operators.presum import quoted
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
 
@@ -23,6 +24,7 @@ Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 DEADLINE, START, END = "window.deadline", "window.start", "window.end"
+PANE_COLUMN = "__unskew_pane"
 
 
 @dataclass(frozen=True)
@@ -211,16 +213,32 @@ class Windowed(Operator):
         at = len(self.key)
         return pa.Table.from_arrays([*columns[:at], column, *columns[at:]], schema=self.output_schema)
 
-    def times_of(self, rows: pa.Table) -> tuple[Numbers, Mask | None]:
-        """Return the rows' times in microseconds, and which have one; None if all have."""
-        column = _array(rows, self.time)
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-        valid = None if column.null_count == 0 else column.is_valid().to_numpy(zero_copy_only=False)
-        return column.cast(pa.int64()).fill_null(0).to_numpy(), valid
+    def pane_sql(self, length: int, offset: int = 0) -> str:
+        """Return SQL for the start of the span of `length` microseconds that a row's time lies in."""
+        spans = ", ".join(f"'{span} microseconds'" for span in (length, length, offset))
+        return f"window({quoted(self.time)}, {spans}).start"
+
+    def combined_rows(self, keys: pa.Table, windows: Windows) -> pa.Table:
+        """Return the key columns and values of rows, from windows whose groups are these rows."""
+        values = self.as_values(windows, len(keys))
+        schema = pa.schema([*self.key_schema, *self.value_schema])
+        return pa.Table.from_arrays([*keys.cast(self.key_schema).columns, *values.columns], schema=schema)
+
+    def states_in(self, rows: pa.Table) -> pa.Table:
+        """Return the states that Spark has added up, which are the last columns of what it gave."""
+        schema = self._aggregate.value_schema
+        return rows.select(rows.column_names[-len(schema) :]).rename_columns(schema.names).cast(schema)
 
     def late_until(self, clock: Clock) -> int | None:
         """Return the instant, in microseconds, up to which a window is late; None if none ever is."""
         return (clock.previous_watermark_ms or 0) * 1000 if self.has_watermark else None
+
+
+def instants(rows: pa.Table, name: str) -> tuple[Numbers, Mask]:
+    """Return times in microseconds, and which rows have one."""
+    column = _array(rows, name)
+    column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    return column.cast(pa.int64()).fill_null(0).to_numpy(), column.is_valid().to_numpy(zero_copy_only=False)
 
 
 def bare_groups(groups: int, group_of_row: Numbers) -> Groups:

@@ -94,6 +94,8 @@ class ChannelTask:
         Output of a channel that travels to the driver, at most; more is written to files.
     workers
         Workers of a splitting scheme, 0 without one.
+    presummed
+        Whether Spark has combined the rows: a key costs by the rows that came here, not by those they stand for.
     """
 
     site: Site
@@ -102,6 +104,7 @@ class ChannelTask:
     tracked_keys: int | None
     inline_bytes: int
     workers: int = 0
+    presummed: bool = False
 
     def __call__(self, parcels: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield results (`wire.RESULTS`)."""
@@ -175,8 +178,9 @@ class _Work:
             output = output.filter(pa.array(~np.isin(groups.hashes, order.shared)))
             results.append((order.channel, PARTIALS, pack(partial_states(state, groups, order.shared))))
         spilled = state.spilled_bytes
+        unmeasured = groups.counts.astype(np.float64) if task.presummed else tuples
         self._statistics = channel_statistics(
-            state, groups, tuples, tuples if measured is None else measured, task.listed_keys, task.tracked_keys
+            state, groups, tuples, unmeasured if measured is None else measured, task.listed_keys, task.tracked_keys
         )
         self._figures = {
             "rows": int(tuples.sum()),

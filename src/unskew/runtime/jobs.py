@@ -88,6 +88,9 @@ class Jobs(Protocol):
     cores: int
     """Tasks that can run at once."""
 
+    presums: bool
+    """Whether rows can be combined in SQL (`Prepare.presum`)."""
+
     def homes(self, channels: int) -> tuple[str, ...]:
         """Return a place for each task that channels are worth, where it can be held to one; else nothing."""
 

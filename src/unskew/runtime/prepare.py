@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from unskew.codec import dump
 from unskew.hashing import xxhash64
 from unskew.load.statistics import add_up
-from unskew.operators import Operator
+from unskew.operators import Clock, Operator
+from unskew.operators.presum import Presum
 from unskew.routing.lookup import slot_of
 from unskew.runtime.canonical import canonical_indices
 from unskew.runtime.cutting import BYTES_AT_ONCE, cut, cut_in_order
@@ -75,6 +76,10 @@ class Prepare:
         Whether the rows of a key are combined here. Where the table decides tuple by tuple, `Route` combines.
     canonical
         Whether to sort the rows first.
+    clock
+        The time of the batch.
+    presum
+        How Spark has combined the rows before they came here; None if it has not.
     """
 
     operator: Operator
@@ -83,33 +88,50 @@ class Prepare:
     channels: int = 1
     combine: bool = True
     canonical: bool = False
+    clock: Clock | None = None
+    presum: Presum | None = None
 
     def __call__(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield packs (`wire.PACKS`), the counts last."""
         counter = _Counter(self.slots, self.tracked_keys, self.channels)
         for sequence, arrived in enumerate(self._cut(batches)):
-            places, rows = _without_places(arrived)
-            rows, hashes = with_hashes(self.operator.expand(rows), self.operator.key)
-            if places is not None and len(places) != rows.num_rows:
-                places = None  # the operator has made other rows of these
-            groups = group_rows(rows, hashes, self.operator.key)
-            counter.add(groups, places)
-            if self.combine and self.operator.mergeable:
-                rows = combined(rows, groups, self.operator)
-            else:
-                rows = rows.append_column(HASH_COLUMN, pa.array(hashes))
+            rows = self._combined(arrived, counter) if self.presum is None else self._presummed(arrived, counter)
             yield record_batch(PACKS, [source], [sequence], [pack(rows.combine_chunks())], [None])
         yield record_batch(PACKS, [source], [LAST], [None], [dump(counter.counts(source))])
 
+    def _combined(self, arrived: pa.Table, counter: _Counter) -> pa.Table:
+        """Return rows with their hashes, one per key where the operator can combine them."""
+        places, rows = _without_places(arrived)
+        rows, hashes = with_hashes(self.operator.expand(rows), self.operator.key)
+        if places is not None and len(places) != rows.num_rows:
+            places = None  # the operator has made other rows of these
+        groups = group_rows(rows, hashes, self.operator.key)
+        counter.add(groups, rows.num_rows, places)
+        if self.combine and self.operator.mergeable:
+            return combined(rows, groups, self.operator, self.clock)
+        return rows.append_column(HASH_COLUMN, pa.array(hashes))
+
+    def _presummed(self, arrived: pa.Table, counter: _Counter) -> pa.Table:
+        """Return what Spark has combined, with hashes; the rows of a group count as one."""
+        counts = arrived.column(COUNT_COLUMN)
+        rows, hashes = with_hashes(arrived.drop_columns([COUNT_COLUMN]), self.operator.key)
+        if self.tracked_keys == 0:
+            counter.rows += pc.sum(counts).as_py()
+        else:
+            counter.add(group_rows(rows, hashes, self.operator.key), pc.sum(counts).as_py())
+        rows = self.operator.from_presum(rows).append_column(HASH_COLUMN, pa.array(hashes))
+        return rows.append_column(COUNT_COLUMN, counts)
+
     def _cut(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Cut the partition into packs at places that depend on its rows alone."""
-        if not self.canonical:
+        if not self.canonical and self.presum is None:
             yield from cut(batches, ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
             return
         everything = [batch for batch in batches if batch.num_rows]
         if everything:
             rows = pa.Table.from_batches(everything)
-            yield from cut_in_order(rows, canonical_indices(rows), ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
+            told_apart = rows if self.presum is None else rows.select([*self.operator.key, *self.presum.groups])
+            yield from cut_in_order(rows, canonical_indices(told_apart), ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
 
 
 class _Counter:
@@ -119,23 +141,23 @@ class _Counter:
         self._slots, self._tracked, self._channels = slots, tracked_keys, channels
         self._groups: list[Groups] = []
         self._places: list[NDArray[np.int32]] = []
-        self._rows, self._place_rows = 0, np.empty(0, np.int64)
+        self.rows, self._place_rows = 0, np.empty(0, np.int64)
 
-    def add(self, groups: Groups, places: NDArray[np.int32] | None) -> None:
-        self._rows += len(groups.group_of_row)
+    def add(self, groups: Groups, rows: int, places: NDArray[np.int32] | None = None) -> None:
+        self.rows += rows
         if self._tracked == 0:
             return
         self._groups.append(groups)
         first = np.zeros(len(groups), np.int32)
         if places is not None:
             first[groups.group_of_row[::-1]] = places[::-1]
-            rows = np.bincount(np.mod(places, self._channels), minlength=self._channels)
-            self._place_rows = rows if not len(self._place_rows) else self._place_rows + rows
+            there = np.bincount(np.mod(places, self._channels), minlength=self._channels)
+            self._place_rows = there if not len(self._place_rows) else self._place_rows + there
         self._places.append(first)
 
     def counts(self, source: int) -> Counts:
         if not self._groups:
-            return Counts(source, self._rows)
+            return Counts(source, self.rows)
         hashes, first, entry = np.unique(
             np.concatenate([groups.hashes for groups in self._groups]), return_index=True, return_inverse=True
         )
@@ -148,7 +170,7 @@ class _Counter:
         slot = slot_of(hashes[~listed], self._slots)
         return Counts(
             source,
-            self._rows,
+            self.rows,
             hashes[listed],
             tuples[listed],
             key_text(keys.take(pa.array(first[listed]))),
@@ -159,9 +181,9 @@ class _Counter:
         )
 
 
-def combined(rows: pa.Table, groups: Groups, operator: Operator) -> pa.Table:
+def combined(rows: pa.Table, groups: Groups, operator: Operator, clock: Clock | None = None) -> pa.Table:
     """Return one row per group, with its hash and the number of rows it stands for."""
-    partial, _ = operator.combine(rows, groups)
+    partial, _ = operator.combine(rows, groups, clock)
     partial = partial.append_column(HASH_COLUMN, pa.array(groups.hashes))
     return partial.append_column(COUNT_COLUMN, pa.array(groups.counts))
 

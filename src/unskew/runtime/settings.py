@@ -43,6 +43,8 @@ class Planning:
         do not go by the measured cost decide by themselves.
     tracked_keys
         Keys that are counted one by one, by each partition and channel, at most; the rest by slot. None: all.
+    presum
+        Whether Spark combines the rows of a batch where it can. What is left is one row per key, so no plan is needed.
     """
 
     planner: Planner
@@ -53,6 +55,7 @@ class Planning:
     max_move_bytes: int = 64 << 20
     min_gain: float = 0.01
     tracked_keys: int | None = 2000
+    presum: bool = False
 
 
 @dataclass(frozen=True)

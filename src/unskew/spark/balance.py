@@ -21,6 +21,7 @@ from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.operators.durations import microseconds
+from unskew.operators.presum import quoted
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
 from unskew.planners import PLANNERS, Planner
@@ -30,7 +31,6 @@ from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.batch import BalancedBatch
 from unskew.spark.inputs import EVENT_TIME_MARK
-from unskew.spark.jobs import quoted
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
 from unskew.spark.plans import has_shuffle, session_cores, watermark_columns
 from unskew.spark.stage import Stage
@@ -90,7 +90,8 @@ def balance(
         and to the planner's own default for those that are planned ahead.
     plan
         ``"own"`` counts every batch and plans it by its own counts, where that can pay. ``"ahead"`` plans by what came
-        before, as the papers do. Defaults to ``"own"``, except for planners that go by busy and idle time.
+        before, as the papers do. Defaults to ``"own"``, except for planners that go by busy and idle time, and for
+        aggregates that Spark can add up by itself: these reach their channels as one row per key and need no plan.
     interval, window
         For ``plan="ahead"``: how much a plan goes by. An interval is a number of batches, or a time such as
         ``"30 seconds"``; a window is the number of intervals that are added up.
@@ -145,7 +146,7 @@ def balance(
             raise ArgumentError("this is at least 1", where=what, got=number)
     settings = Settings(
         Channels(count, channels == AUTO, slots),
-        Planning(chosen, when, batches, pause_ms, window, max_move_bytes, min_gain, tracked_keys),
+        Planning(chosen, when, batches, pause_ms, window, max_move_bytes, min_gain, tracked_keys, presum=plan is None),
         Splitting(split == AUTO, _scheme(split)),
         Keeping(cache_bytes, memory_budgets(memory_bytes), records),
     )

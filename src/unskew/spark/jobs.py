@@ -13,15 +13,21 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import SessionError
+from unskew.operators.presum import ORDER_COLUMN, Presum, quoted
 from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
-from unskew.runtime.wire import LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS
+from unskew.runtime.wire import COUNT_COLUMN, LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS
 from unskew.spark.anchors import Anchors, Arrived
 from unskew.spark.hadoop import contents
 
 Batches = Iterator[pa.RecordBatch]
 
-BYTES_PER_BATCH, NO_LIMIT = "spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1)
+ROWS_UNCUT = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+"""Has Spark cut the rows that it hands to tasks by their number alone.
+
+It would ask for the size of an Arrow batch at every row; with nested columns that takes longer the more rows there are.
+Parcels are cut by bytes, as Spark does by default: they are large, and an Arrow array holds 2 GiB.
+"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class SparkJobs:
     ) -> None:
         self._rows, self._key, self.cores, self._initial, self._anchors = rows, key, cores, initial, anchors
         self._packs: DataFrame | None = None
+        self.presums = True
 
     def homes(self, channels: int) -> tuple[str, ...]:
         return () if self._anchors is None else self._anchors.homes(self._rows.sparkSession, channels)
@@ -95,8 +102,8 @@ class SparkJobs:
 
     def count(self, prepare: Prepare) -> list[bytes]:
         """Run job 1: prepare, and keep the packs on the executors."""
-        self._packs = self._placed().mapInArrow(Numbered(prepare), from_arrow_schema(PACKS)).persist()
-        with self._rows_uncut():
+        with self._settings(**ROWS_UNCUT, **self._shuffle(prepare)):
+            self._packs = self._source(prepare).mapInArrow(Numbered(prepare), from_arrow_schema(PACKS)).persist()
             counts = self._packs.where(sql.col("sequence") == LAST).select("counts").toArrow()
         return [blob.as_py() for blob in counts.column("counts")]
 
@@ -106,13 +113,15 @@ class SparkJobs:
         return self._run(self._packs.mapInArrow(work.route, from_arrow_schema(PARCELS)), work)
 
     def direct(self, prepare: Prepare, work: Work) -> pa.Table:
-        routed = self._placed().mapInArrow(Numbered(Routed(prepare, work.route)), from_arrow_schema(PARCELS))
-        results = self._run(routed, work)
+        routed = self._source(prepare).mapInArrow(Numbered(Routed(prepare, work.route)), from_arrow_schema(PARCELS))
+        with self._settings(**self._shuffle(prepare)):
+            results = self._run(routed, work)
         return results if results.num_rows else self.errands(work)  # a frame without partitions runs no task
 
     def whole(self, whole: Whole) -> pa.Table:
-        with self._rows_uncut():
-            return self._placed().coalesce(1).mapInArrow(Numbered(whole), from_arrow_schema(RESULTS)).toArrow()
+        rows = self._source(whole.prepare, self._rows.coalesce(1))
+        with self._settings(**ROWS_UNCUT):
+            return rows.mapInArrow(Numbered(whole), from_arrow_schema(RESULTS)).toArrow()
 
     def errands(self, work: Work) -> pa.Table:
         one = self._rows.sparkSession.range(0, 1, 1, 1)
@@ -131,28 +140,33 @@ class SparkJobs:
         if self._anchors is not None:
             self._anchors.rest()
 
-    def _placed(self) -> DataFrame:
-        """Return the rows with Spark's own hash of their key."""
+    def _source(self, prepare: Prepare, rows: DataFrame | None = None) -> DataFrame:
+        """Return the rows as `prepare` expects them: combined by Spark, or with Spark's own hash of their key."""
+        rows = self._rows if rows is None else rows
+        if prepare.presum is not None:
+            return presummed(rows, prepare.operator.key, prepare.presum)
         if not self._key:
-            return self._rows
+            return rows
         key = ", ".join(map(quoted, self._key))
-        return self._rows.selectExpr("*", f"hash({key}) AS {PLACE_COLUMN}")  # one call to Java, not a dozen
+        return rows.selectExpr("*", f"hash({key}) AS {PLACE_COLUMN}")  # one call to Java, not a dozen
+
+    def _shuffle(self, prepare: Prepare) -> dict[str, str]:
+        """Return the setting by which Spark's own shuffle has as many parts as tasks can run at once."""
+        return {} if prepare.presum is None else {"spark.sql.shuffle.partitions": str(self.cores)}
 
     @contextlib.contextmanager
-    def _rows_uncut(self) -> Iterator[None]:
-        """Have Spark cut the rows that it hands to tasks by their number alone.
-
-        It would ask for the size of an Arrow batch at every row; with nested columns that takes longer the more rows
-        there are. Parcels are cut by bytes, as Spark does by default: they are large, and an Arrow array holds 2 GiB.
-        """
+    def _settings(self, **settings: str) -> Iterator[None]:
+        """Run under other settings of the session for a while."""
         conf = self._rows.sparkSession.conf
-        before = str(conf.get(BYTES_PER_BATCH))
-        conf.set(BYTES_PER_BATCH, NO_LIMIT)
+        before = {name: str(conf.get(name)) for name in settings}
+        for name, value in settings.items():
+            conf.set(name, value)
         try:
             yield
         finally:
             with contextlib.suppress(Exception):  # a query that is being stopped may no longer listen
-                conf.set(BYTES_PER_BATCH, before)
+                for name, value in before.items():
+                    conf.set(name, value)
 
     def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
         if self._initial is not None:
@@ -167,13 +181,16 @@ class SparkJobs:
         return _by_task(parcels, work.tasks).mapInArrow(work.channels, from_arrow_schema(RESULTS)).toArrow()
 
 
-def quoted(name: str) -> str:
-    """Return a column's name as Spark takes it, dots and backticks included.
-
-    >>> quoted("a.b")
-    '`a.b`'
-    """
-    return f"`{name.replace('`', '``')}`"
+def presummed(rows: DataFrame, key: tuple[str, ...], presum: Presum) -> DataFrame:
+    """Return one row per group: the key, what else rows are grouped by, partial states, and the rows they stand for."""
+    groups = {ORDER_COLUMN: "monotonically_increasing_id()"} if presum.ordered else {}
+    groups |= presum.groups
+    if groups:
+        rows = rows.selectExpr("*", *(f"{text} AS {name}" for name, text in groups.items()))
+    states = presum.columns | {COUNT_COLUMN: "count(*)"}
+    return rows.groupBy(*map(quoted, key), *presum.groups).agg(
+        *(sql.expr(f"{text} AS {name}") for name, text in states.items())
+    )
 
 
 def _by_task(parcels: DataFrame, tasks: int) -> DataFrame:

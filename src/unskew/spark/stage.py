@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from unskew.operators import Operator
 from unskew.runtime.settings import Settings
+from unskew.spark.explain import explanation
 from unskew.spark.writer import BalancedWriter
 
 
@@ -56,3 +57,8 @@ class Stage:
     def writeStream(self) -> BalancedWriter:  # noqa: N802
         """Say how to write the stream, then start it; has the methods of Spark's own `DataStreamWriter`."""
         return BalancedWriter(self)
+
+    def explain(self) -> None:
+        """Print how batches will run, and Spark's plan of the rows."""
+        print("== Balanced Stage ==", explanation(self.operator, self.settings), "", sep="\n")
+        self.events.explain()

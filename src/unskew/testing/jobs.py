@@ -45,6 +45,7 @@ class LocalJobs:
     happening: Callable[[str], None] = _nothing
     far: bool = False
     drained: int = 0
+    presums: bool = False
     _packs: list[list[pa.RecordBatch]] = field(default_factory=list)
 
     def homes(self, channels: int) -> tuple[str, ...]:

@@ -14,13 +14,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError, ColumnError
+from unskew.operators.presum import quoted
 from unskew.routing.table import RoutingTable
 from unskew.runtime.jobs import Work
 from unskew.runtime.prepare import with_hashes
 from unskew.runtime.route import parcels
 from unskew.runtime.wire import PARCELS
 from unskew.runtime.wire import STATE as STATE_KIND
-from unskew.spark.jobs import Numbered, quoted
+from unskew.spark.jobs import Numbered
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.calls import STATE, TIMEOUT
 from unskew.state.chunks import Columns
