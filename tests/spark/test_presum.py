@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import unskew
+from unskew.spark.jobs import collected
 from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
@@ -206,3 +207,21 @@ def test_explain_says_who_combines(spark: Any, tmp_path: Path, capsys: pytest.Ca
     assert "Relation" in text, "Spark's own plan of the rows is there too"
     assert "Python combines the rows of a key" in explained(unskew.balance(events, "user").aggregate(best="top(n, 2)"))
     assert "Every batch is counted" in explained(unskew.balance(events, "user", plan="own").aggregate(n="count"))
+
+
+def test_a_job_that_came_out_differently_is_run_again() -> None:
+    class Results:
+        def __init__(self, *said: str) -> None:
+            self.said = [*said]
+
+        def toArrow(self) -> str:
+            if self.said:
+                raise RuntimeError(self.said.pop(0))
+            return "rows"
+
+    gave_up = "A shuffle map stage with indeterminate output was failed and retried. However, Spark cannot rollback"
+    assert collected(Results(gave_up, gave_up)) == "rows"  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="disk full"):
+        collected(Results("disk full"))  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="indeterminate"):
+        collected(Results(*[gave_up] * 9))  # type: ignore[arg-type]

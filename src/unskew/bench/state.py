@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from unskew.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums, native_sums, start
+from unskew.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums, start
 from unskew.bench.drop_in import NATIVE, OURS, StartWithSink, native_and_drop_in, run_checked, write_stream
 from unskew.bench.harness import Benchmark, Row
 from unskew.bench.lane import Begin, by_turns
@@ -35,13 +35,12 @@ class Turns:
     drop_in: int
     small_drop_in: int
     smallest: int
-    aggregates: int
     held: int
     restarts: int
 
 
-WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, aggregates=12, held=40, restarts=5)
-QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, aggregates=4, held=10, restarts=2)
+WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, held=40, restarts=5)
+QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, held=10, restarts=2)
 
 
 class StateBenchmark(Benchmark):
@@ -82,7 +81,6 @@ class StateBenchmark(Benchmark):
                     *drop_in(spark, home / "large", rows(100_000), 2, turns.drop_in, target=4.5, lean=True),
                     *drop_in(spark, home / "small", rows(5_000), 8, turns.small_drop_in, target=1.5),
                     *own_cost(spark, home / "smallest", rows(1_000), turns.smallest),
-                    *aggregates(spark, home / "aggregates", rows(500_000), turns.aggregates),
                     *touched_and_held(
                         spark,
                         home / "held",
@@ -130,21 +128,6 @@ def own_cost(spark: SparkSession, home: Path, rows: int, turns: int) -> list[Row
     name = f"{rows:,} rows"
     return [
         own.row(f"{name}: {DROP_IN} above an {EMPTY}", "ms", target=170, better="lower"),
-        *batch_rows(name, seconds),
-    ]
-
-
-def aggregates(spark: SparkSession, home: Path, rows: int, turns: int) -> list[Row]:
-    """Compare with Spark's native aggregation, which combines rows in generated code."""
-    warm_up, channels = 3, 2
-    spark.conf.set("spark.sql.shuffle.partitions", str(channels))
-    write_files(home / "files", warm_up + turns, rows, keys=100_000)
-    starts: dict[str, StartWithSink] = {NATIVE: native_sums, OURS: partial(balanced_sums, channels=channels)}
-    lanes = by_turns({who: _discarding(spark, home / "files", home / who, each) for who, each in starts.items()})
-    seconds = {who: lane.after(warm_up) for who, lane in lanes.items()}
-    name = f"count and sum, {rows:,} rows, {channels} channels"
-    return [
-        ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=1.0),
         *batch_rows(name, seconds),
     ]
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unskew.report.benchmarks import Record, cells, command, number, where_it_ran
+from unskew.report.growth import draw_growth
 from unskew.report.headline import headline_numbers, sentence
 from unskew.report.picture import draw_before_after
 
 MOST_LISTED = 3
 """With more contenders for one measurement, they get a line each and the measurements a column each."""
+
+DRAWINGS = {"skew": draw_before_after, "growth": draw_growth}
+"""Who draws the pictures of the page."""
 
 INTRODUCTION = """\
 # Benchmarks
@@ -24,25 +28,28 @@ about balance, not about speed.
 
 
 def write_markdown(records: Sequence[Record], path: Path) -> Path:
-    """Write the page, and the picture of the skewed stream beside it if that was measured; return the absolute path."""
+    """Write the page, and beside it the pictures of what was measured; return the absolute path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawing = path.with_name(f"{path.stem}-skew.svg")
-    drawn = draw_before_after(records, drawing)
-    path.write_text(markdown(records, drawing.name if drawn else None), encoding="utf-8")
+    drawings = {path.with_name(f"{path.stem}-{name}.svg"): draw for name, draw in DRAWINGS.items()}
+    drawn = {name.stem.rpartition("-")[2]: name.name for name, draw in drawings.items() if draw(records, name)}
+    path.write_text(markdown(records, drawn), encoding="utf-8")
     return path.resolve()
 
 
-def markdown(records: Sequence[Record], picture: str | None = None) -> str:
-    """Return the page's text."""
+def markdown(records: Sequence[Record], pictures: Mapping[str, str] | None = None) -> str:
+    """Return the page's text; `pictures` are those of `DRAWINGS` that there are, by name."""
+    found = pictures or {}
     parts = [INTRODUCTION, where_it_ran(records), ""]
     numbers = headline_numbers(records)
     if numbers:
         parts += ["## In short", "", *(f"- {sentence(each)}" for each in numbers), ""]
-    if picture:
-        parts += [f"![Batch times and the fullest channel, before and after]({picture})", ""]
+    if "skew" in found:
+        parts += [f"![Batch times and the fullest channel, before and after]({found['skew']})", ""]
     parts += ["## What was measured", "", *_overview(records), ""]
     for record in records:
         parts += _section(record)
+        if record["benchmark"] == "aggregates" and "growth" in found:
+            parts += [f"![Seconds per batch over its rows and over the keys held]({found['growth']})", ""]
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -29,6 +29,9 @@ It would ask for the size of an Arrow batch at every row; with nested columns th
 Parcels are cut by bytes, as Spark does by default: they are large, and an Arrow array holds 2 GiB.
 """
 
+CAME_OUT_DIFFERENTLY, TRIES = ("indeterminate", "cannot rollback", "rollback failed"), 4
+"""What Spark says when it gives up a job whose repeated stage had other rows, and how often such a job is run."""
+
 
 @dataclass(frozen=True)
 class Numbered:
@@ -177,8 +180,24 @@ class SparkJobs:
         if work.worker is not None:
             parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, from_arrow_schema(PARCELS))
         if work.homes and self._anchors is not None:
-            return self._anchors.bring(parcels).mapInArrow(Arrived(work.channels), from_arrow_schema(RESULTS)).toArrow()
-        return _by_task(parcels, work.tasks).mapInArrow(work.channels, from_arrow_schema(RESULTS)).toArrow()
+            brought = self._anchors.bring(parcels)
+            return collected(brought.mapInArrow(Arrived(work.channels), from_arrow_schema(RESULTS)))
+        return collected(_by_task(parcels, work.tasks).mapInArrow(work.channels, from_arrow_schema(RESULTS)))
+
+
+def collected(results: DataFrame) -> pa.Table:
+    """Run a job; run it again if Spark gave up because a stage came out differently when it was repeated.
+
+    Sums of floats do, in their last digits, when an executor is lost after it has added up what a shuffle brought in
+    another order. Nothing of the job counts before it is recorded, so the whole of it may run again.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return results.toArrow()
+        except Exception as error:
+            if not any(word in str(error) for word in CAME_OUT_DIFFERENTLY):
+                raise
+    return results.toArrow()
 
 
 def presummed(rows: DataFrame, key: tuple[str, ...], presum: Presum) -> DataFrame:
