@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +28,8 @@ def channel_statistics(
     an entry of their own are listed in any case, also those without rows, whose state may have to move. Two keys that
     share a hash are one entry.
     """
+    if tracked_keys == 0 and not len(listed_keys):
+        return _by_slot(state, slot_of(groups.hashes, len(state.slot_rows)), tuples, cost)
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     rows = add_up(tuples, entry, len(hashes))
     costs = add_up(cost, entry, len(hashes))
@@ -53,6 +57,20 @@ def channel_statistics(
         slot_state=np.maximum(slot_state, 0),
         distinct_keys=state.rows,
         keys=pa.concat_arrays([texts, pa.nulls(len(silent), texts.type)]),
+    )
+
+
+def _by_slot(
+    state: KeyedState, slot: NDArray[np.int64], tuples: NDArray[np.float64], cost: NDArray[np.float64]
+) -> Statistics:
+    """Return the load of a batch without any key."""
+    slots = len(state.slot_rows)
+    return replace(
+        Statistics.of_keys([], [], keys=pa.array([], pa.string())),
+        slot_tuples=add_up(tuples, slot, slots),
+        slot_cost=add_up(cost, slot, slots),
+        slot_state=state.slot_bytes.astype(np.float64),
+        distinct_keys=state.rows,
     )
 
 
