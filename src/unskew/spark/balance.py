@@ -35,7 +35,7 @@ from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFuncti
 from unskew.spark.plans import has_shuffle, session_cores, watermark_columns
 from unskew.spark.stage import Stage
 from unskew.spark.windowed import WindowedStream
-from unskew.splitters import SPLITTERS, Splitter, splitter
+from unskew.splitters import Splitter, splitter
 
 GIBIBYTE = 1 << 30
 
@@ -98,7 +98,8 @@ def balance(
         For operators that can merge partial states, such as aggregates. ``"auto"``: keys that no channel can carry
         alone are shared by all channels, as long as they are so hot; all others have an owner. A splitting scheme
         (``"pkg"``, ``"greedy-d"``, ``"d-choices"``, ``"w-choices"``, ``"shuffle"``, or a `Splitter`): all rows go to
-        workers by that scheme, which send partial states to the owners; the planner is not asked.
+        workers by that scheme, which send partial states to the owners; the planner is not asked. Candidates of a key
+        are drawn as in the paper, so two of them may coincide; ``splitter("pkg", distinct=True)`` keeps them apart.
     tracked_keys
         Keys that are counted one by one, at most, by each partition and channel; the rest is counted by slot. None
         counts all one by one.
@@ -328,8 +329,7 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
     if split is None or split == AUTO:
         return None
     if isinstance(split, str):
-        distinct = {"distinct": True} if "distinct" in inspect.signature(SPLITTERS[split]).parameters else {}
-        split = splitter(split, **distinct)
+        split = splitter(split)
     if split.shares_memory or not split.online:
         raise ArgumentError(
             f"{split.name} needs one memory for all tasks, or tuples that are still to come",
