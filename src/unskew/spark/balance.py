@@ -21,6 +21,7 @@ from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.operators.durations import microseconds
+from unskew.operators.heaviest_keys import HeaviestKeys
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
 from unskew.planners import PLANNERS, Planner
@@ -216,6 +217,15 @@ class BalancedStream:
     def session_window(self, gap: str, *, on: str | None = None) -> WindowedStream:
         """Group by sessions too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
         return WindowedStream(self.apply, partial(SessionAggregate, gap, on), has_modes=False)
+
+    def heavy_hitters(self, k: int = 100, *, capacity: int | None = None) -> Stage:
+        """Find the most frequent keys of the whole stream: ``balance(events, "url").heavy_hitters(k=100)``.
+
+        Each batch yields the list so far: ``rank``, the key, ``count``, ``error`` and the ``rows`` of the stream. The
+        true count lies between ``count - error`` and ``count``, and no key outside the list has more than the last in
+        it. See `HeaviestKeys` for `capacity`, and for more buckets if you have more than 64 channels.
+        """
+        return self.apply(HeaviestKeys(k, capacity=capacity))
 
     def applyInPandasWithState(  # noqa: N802
         self,
