@@ -89,7 +89,7 @@ SPLITTINGS = [Splitting(), Splitting(auto=True), *(Splitting(scheme=splitter(nam
     buckets=st.integers(1, 5),
     splitting=st.sampled_from(SPLITTINGS),
 )
-@settings(max_examples=25)
+@settings(max_examples=20)
 def test_bounds_hold_after_every_batch_over_any_channels(
     batches: list[tuple[list[list[str | None]], int, bool]], k: int, more: int, buckets: int, splitting: Splitting
 ) -> None:
@@ -175,10 +175,10 @@ def overlap(expected: pa.Table, got: pa.Table) -> bool:
 
 
 def test_has_the_properties_of_an_operator() -> None:
-    batches = stream(3, 1.3, batches=3, rows=60)
+    batches = stream(3, 1.3, batches=2, rows=50)
     check_operator(HeaviestKeys(5, buckets=3), batches, key="url", same=overlap, seeds=1)
     # with room for all it is exact, so that everything must be equal
-    check_operator(HeaviestKeys(60, buckets=3), stream(4, 1.3, batches=2, rows=40, keys=30), key="url", seeds=1)
+    check_operator(HeaviestKeys(60, buckets=3), stream(4, 1.3, batches=2, rows=20, keys=30), key="url", seeds=1)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def _skew(spark: SparkSession, job: Job, stage: Stage, sample_rows: int) -> Skew
     groups = group_rows(rows, hash_keys(rows, operator.key), operator.key)
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     counts = np.bincount(entry, groups.counts, len(hashes))
-    load = _partitions_with(counts, stage.cores) if operator.mergeable else counts
+    load = _partitions_with(counts.astype(np.float64), stage.cores) if operator.mergeable else counts
     names = key_text(groups.keys).take(first)
     statistics = Statistics.of_keys(hashes, load, keys=names)
     channels, planner = stage.settings.channels, stage.settings.planning.planner
