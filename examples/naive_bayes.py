@@ -130,7 +130,8 @@ def main() -> None:
         true = np.array(documents["label"].to_pylist())
         for batch, answers in enumerate(classify(stream.parquet(folder), classes, f"{folder}/checkpoint")):
             right = np.mean(true[answers["id"].to_numpy()] == np.array(answers["predicted"].to_pylist()))
-            print(f"batch {batch}: {answers.num_rows} paragraphs classified, {right:.1%} rightly")
+            said = f"{right:.1%} classified rightly" if batch else "nothing has been learned before"
+            print(f"batch {batch}: {answers.num_rows} paragraphs without a label, {said}")
     spark.stop()
 
 

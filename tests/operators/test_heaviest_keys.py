@@ -77,16 +77,17 @@ def table(urls: Iterable[str | None]) -> pa.Table:
     return pa.table({"url": list(urls)}, schema=SCHEMA)
 
 
-URL = st.none() | st.sampled_from([*"abcdefghijkl", "a", "a", "b"])
-BATCH = st.tuples(st.lists(st.lists(URL, max_size=15), min_size=1, max_size=4), st.integers(1, 5), st.booleans())
+URL = st.sampled_from([*"abcdefghijkl", "a", "a", "b", None])
+PARTITION = st.lists(URL, min_size=8, max_size=20) | st.just([])
+BATCH = st.tuples(st.lists(PARTITION, min_size=1, max_size=4), st.integers(1, 5), st.booleans())
 SPLITTINGS = [Splitting(), Splitting(auto=True), *(Splitting(scheme=splitter(name)) for name in ("pkg", "d-choices"))]
 
 
 @given(
-    batches=st.lists(BATCH, min_size=1, max_size=4),
+    batches=st.lists(BATCH, min_size=2, max_size=4),
     k=st.integers(1, 4),
-    more=st.integers(0, 3),
-    buckets=st.integers(1, 5),
+    more=st.integers(0, 2),
+    buckets=st.integers(1, 3),
     splitting=st.sampled_from(SPLITTINGS),
 )
 @settings(max_examples=20)

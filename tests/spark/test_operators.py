@@ -212,6 +212,7 @@ def test_heavy_hitters_of_a_stream_go_on_where_their_checkpoint_ended(spark: Any
         outputs, query = run(stage, tmp_path / "checkpoint")
         lists += outputs
         assert len(query.moves) > 0
+        assert query.figures[-1].hash_imbalance is None, "Spark would not hash buckets"
         if number == 0:
             write_batches(folder, tables[2:], first=2)
     for rows, listed in zip(tables, lists, strict=True):
