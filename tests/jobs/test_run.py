@@ -134,9 +134,10 @@ def test_a_dry_run_tells_the_skew_and_writes_nothing(spark, flights, tmp_path, c
     [
         ("--aggregate", "count, sum(distance)"),
         ("--operator", "histogram", "--with", "column=distance"),
+        ("--operator", "heaviest-keys", "--with", "k=5"),
         ("--operator", "decision-tree", "--with", 'features=["distance"]', "--with", 'classes=["UA", "DL"]'),
     ],
-    ids=["sum", "histogram", "tree"],
+    ids=["sum", "histogram", "heaviest", "tree"],
 )
 def test_a_dry_run_promises_nothing_where_rows_are_combined_first(spark, flights, tmp_path, capsys, operator) -> None:
     """A hot key is one row of each partition there, however many rows it has."""

@@ -204,7 +204,7 @@ def zipf_words(seed: int, batches: int, rows: int) -> list[pa.Table]:
 
 def test_heavy_hitters_of_a_stream_go_on_where_their_checkpoint_ended(spark: Any, tmp_path: Path) -> None:
     """Buckets change their channel in every batch, and a second start goes on with what the first one counted."""
-    tables = zipf_words(3, batches=4, rows=2000)
+    tables = zipf_words(3, batches=3, rows=2000)
     folder, lists, true = write_batches(tmp_path / "data", tables[:2]), list[pa.Table](), Counter[str]()
     for number in range(2):
         settings = {"channels": 3, "planner": RandomMoves(seed=number), "min_gain": -np.inf, "slots": 64}
