@@ -3,8 +3,9 @@
     python examples/naive_bayes.py
 
 Documents are the paragraphs of SciPy's docstrings, classes the packages that they come from. Words follow Zipf's law,
-so that the channel of "the" would have the most work; unskew counts words where they are read and balances the rest. At
-the end the model is compared with one that was trained in this process.
+so that the channel of "the" would have the most work; unskew counts words where they are read and balances the rest.
+The model is compared with one that was trained in this process. Then the stream answers by itself: a quarter of the
+paragraphs has no label, and gets one from what the batches before have taught.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 import unskew
-from unskew.operators import NaiveBayes, NaiveBayesModel
+from unskew.operators import NaiveBayes, NaiveBayesClassifier, NaiveBayesModel
 from unskew.spark import session
 from unskew.testing import write_batches
 
@@ -65,6 +66,30 @@ def train(documents: DataFrame, classes: list[str], checkpoint: str, asked: pa.T
     return model, query
 
 
+def with_questions(documents: pa.Table, batches: int) -> list[pa.Table]:
+    """Return numbered documents in batches; every fourth one has lost its label."""
+    numbers = np.arange(documents.num_rows)
+    label = pa.array(documents["label"].to_pylist(), pa.string(), mask=numbers % 4 == 0)
+    mixed = pa.table({"id": numbers, "words": documents["words"], "label": label})
+    size = -(-mixed.num_rows // batches)
+    return [mixed.slice(start, size) for start in range(0, mixed.num_rows, size)]
+
+
+def classify(documents: DataFrame, classes: list[str], checkpoint: str, **settings: Any) -> list[pa.Table]:
+    """Learn from documents with a label and classify the others, in one balanced query; return each batch's answers."""
+    answers = []
+    query = (
+        unskew.balance(documents, "id", **settings)
+        .apply(NaiveBayesClassifier("words", "label", classes))
+        .writeStream.option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .foreachBatch(lambda rows, batch_id: answers.append(rows.toArrow()))
+        .start()
+    )
+    query.awaitTermination()
+    return answers
+
+
 def accuracy(model: NaiveBayesModel, asked: pa.Table) -> float:
     """Return the share of documents that are classified rightly."""
     return float(np.mean(np.array(model.classify(asked["words"]).to_pylist()) == np.array(asked["label"].to_pylist())))
@@ -99,6 +124,14 @@ def main() -> None:
     print(
         f"accuracy {accuracy(model, asked):.1%}, in one process {accuracy(alone, asked):.1%}; all answers equal: {same}"
     )
+    with TemporaryDirectory() as folder:
+        write_batches(folder, with_questions(documents, given.batches))
+        stream = spark.readStream.schema("id long, words array<string>, label string").option("maxFilesPerTrigger", 1)
+        true = np.array(documents["label"].to_pylist())
+        for batch, answers in enumerate(classify(stream.parquet(folder), classes, f"{folder}/checkpoint")):
+            right = np.mean(true[answers["id"].to_numpy()] == np.array(answers["predicted"].to_pylist()))
+            said = f"{right:.1%} classified rightly" if batch else "nothing has been learned before"
+            print(f"batch {batch}: {answers.num_rows} paragraphs without a label, {said}")
     spark.stop()
 
 

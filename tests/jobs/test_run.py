@@ -105,7 +105,9 @@ def test_a_workload_on_the_console(spark, tmp_path, capsys) -> None:
 
 
 def test_a_dry_run_tells_the_skew_and_writes_nothing(spark, flights, tmp_path, capsys) -> None:
-    options = ("--source", f"parquet:{flights}", "--key", "carrier", "--aggregate", "count", "--channels", "4")
+    """Every row of a history reaches its channel, so the fullest one decides."""
+    history = ("--operator", "history", "--with", "rows=3", "--with", "mean=mean(distance)")
+    options = ("--source", f"parquet:{flights}", "--key", "carrier", *history, "--channels", "4")
     sink = ("--sink", f"parquet:{tmp_path / 'out'}", "--dry-run")
     code, printed, _ = run_main(capsys, "run", *options, *sink, "--json")
     assert code == 0
@@ -119,11 +121,41 @@ def test_a_dry_run_tells_the_skew_and_writes_nothing(spark, flights, tmp_path, c
     for side in ("before", "after"):
         loads = skew[f"loads_{side}"]
         assert skew["report"][f"imbalance_{side}"] == pytest.approx(max(loads) / (15_000 / 4) - 1)
-    assert skew["report"]["imbalance_after"] < skew["report"]["imbalance_before"]
-    assert shown["output_columns"] == "carrier string, count bigint"
+    assert skew["speedup"] == pytest.approx(max(skew["loads_before"]) / max(skew["loads_after"]))
+    assert skew["speedup"] > 1.1
     assert not (tmp_path / "out").exists()
     code, printed, _ = run_main(capsys, "run", *options, *sink)
-    assert (code, "rows per channel by hash" in printed, shares[0][1] in printed) == (0, True, True)
+    assert (code, "\nrows per channel by hash" in printed, shares[0][1] in printed) == (0, True, True)
+    assert f"{skew['speedup']:.2f} times as fast" in printed
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        ("--aggregate", "count, sum(distance)"),
+        ("--operator", "histogram", "--with", "column=distance"),
+        ("--operator", "heaviest-keys", "--with", "k=5"),
+        ("--operator", "decision-tree", "--with", 'features=["distance"]', "--with", 'classes=["UA", "DL"]'),
+    ],
+    ids=["sum", "histogram", "heaviest", "tree"],
+)
+def test_a_dry_run_promises_nothing_where_rows_are_combined_first(spark, flights, tmp_path, capsys, operator) -> None:
+    """A hot key is one row of each partition there, however many rows it has."""
+    options = ("--source", f"parquet:{flights}", "--key", "carrier", *operator, "--channels", "4")
+    sink = ("--sink", f"parquet:{tmp_path / 'out'}", "--dry-run")
+    code, printed, _ = run_main(capsys, "run", *options, *sink, "--json")
+    skew = json.loads(printed)["skew"]
+    assert code == 0
+    assert skew["combined"]
+    keys, cores = skew["distinct_keys"], spark.sparkContext.defaultParallelism
+    assert keys <= sum(skew["loads_before"]) <= keys * cores
+    assert skew["hot_keys"][0]["share"] > 0.15
+    assert 0.98 < skew["speedup"] < 1.02
+    code, printed, _ = run_main(capsys, "run", *options, *sink)
+    assert code == 0
+    assert "combined rows per channel by hash" in printed
+    assert "little or nothing" in printed
+    assert "times as fast" not in printed
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,10 @@ READ = {
     "TableJoin": (),
     "ProgressiveSort": (),
     "HeavyHitters": ("user", "word"),
+    "HeaviestKeys": ("user",),
     "Histogram": ("user", "amount"),
     "NaiveBayes": ("word", "label"),
+    "NaiveBayesClassifier": ("id", "words", "told"),
     "DecisionTree": ("id", "amount", "label"),
 }
 """The columns that each operator of the matrix must read; () if it needs whole rows."""

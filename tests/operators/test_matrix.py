@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -21,11 +22,13 @@ from unskew.operators import (
     Aggregate,
     DecisionTree,
     DecisionTreeModel,
+    HeaviestKeys,
     HeavyHitters,
     Histogram,
     History,
     IntervalJoin,
     NaiveBayes,
+    NaiveBayesClassifier,
     Operator,
     ProgressiveSort,
     SelfJoin,
@@ -95,11 +98,16 @@ def by_key(rows: list[Row], key: str = "user") -> dict[Any, list[Row]]:
 
 def table(rows: list[Row], columns: tuple[str, ...]) -> pa.Table:
     kinds = {"at": pa.timestamp("us", "UTC"), "time": pa.timestamp("us", "UTC"), "id": pa.int64(), "amount": pa.int64()}
+    kinds["words"] = pa.list_(pa.string())
     arrays = {}
     for name in columns:
         source = {"time": "at"}.get(name, name)
         if name[:2] in ("a_", "b_"):
             values = [row["id"] if row["input"] == name[0] else None for row in rows]
+        elif name == "words":
+            values = [[row["word"], row["user"]] for row in rows]
+        elif name == "told":
+            values = [row["label"] if row["label"] in CLASSES else None for row in rows]
         else:
             values = [row[source] for row in rows]
         if source == "at":
@@ -272,6 +280,27 @@ def labels(batches: Any) -> Any:
     return {word: ([count[label] for label in CLASSES],) for word, count in counts.items()}
 
 
+def answers(batches: Any) -> Any:
+    """Choose the likelier class, by the rows of the batches before; in fractions, so that nothing is rounded."""
+    found, before, words = [], list[Row](), set[str]()
+    for rows in batches:
+        of = {name: [row for row in before if row["label"] == name] for name in CLASSES}
+        counts = {name: Counter(word for row in of[name] for word in (row["word"], row["user"])) for name in CLASSES}
+        said = {}
+        for row in rows:
+            if row["label"] not in CLASSES:
+                likely = {name: Fraction(len(of[name])) for name in CLASSES}
+                for name in CLASSES:
+                    known = sum(counts[name][word] + 1 for word in words)
+                    for word in words & {row["word"], row["user"]}:
+                        likely[name] *= Fraction(counts[name][word] + 1, known)
+                said[row["id"]] = max(CLASSES, key=likely.__getitem__) if before else None
+        found.append(said)
+        before += [row for row in rows if row["label"] in CLASSES]
+        words |= {word for row in before for word in (row["word"], row["user"]) if word is not None}
+    return found
+
+
 def tree(batches: Any) -> Any:
     """Grow the tree of each round from histograms that are plain counts."""
     model, counts, rounds = DecisionTreeModel.root(["id", "amount"], CLASSES), Counter[Any](), []
@@ -324,8 +353,20 @@ CASES: dict[str, Case] = {
     ),
     "ProgressiveSort": Case(ProgressiveSort("at"), settled, in_order, **TIMED),
     "HeavyHitters": Case(HeavyHitters("word", capacity=30), words, hitters),
+    "HeaviestKeys": Case(
+        HeaviestKeys(30, buckets=4),
+        lambda batches: Counter(row["user"] for row in everything(batches)),
+        lambda outputs: {row["user"]: row["count"] for row in outputs[-1].to_pylist()},
+    ),
     "Histogram": Case(Histogram("amount", bins=30), bins, last_rows("centres", "counts")),
     "NaiveBayes": Case(NaiveBayes("label", CLASSES), labels, last_rows("counts"), key="word"),
+    "NaiveBayesClassifier": Case(
+        NaiveBayesClassifier("words", "told", CLASSES),
+        answers,
+        lambda outputs: [{row["id"]: row["predicted"] for row in output.to_pylist()} for output in outputs],
+        key="id",
+        columns=("id", "words", "told"),
+    ),
     "DecisionTree": Case(TREE, tree, lambda outputs: [o["model"][0].as_py() for o in outputs], key="label"),
 }
 
@@ -335,7 +376,7 @@ def disturbed(tables: list[pa.Table], case: Case) -> list[Any]:
     random, steps = np.random.default_rng(9), list[Any]()
     for number, rows in enumerate(tables):
         steps += [MOVE_SLOT(int(slot), int(random.integers(CHANNELS))) for slot in random.integers(0, SLOTS, 6)]
-        if rows.num_rows and case.operator is not TREE:
+        if rows.num_rows and not case.operator.learns:
             keys = random.choice(rows.num_rows, min(rows.num_rows, 5), replace=False).tolist()
             steps += [MOVE((rows[case.key][key].as_py(),), int(random.integers(CHANNELS))) for key in keys]
         steps += [ABORT(), RESTART()] if number == BATCHES // 2 else []

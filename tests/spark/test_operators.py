@@ -197,14 +197,42 @@ def test_sorted_rows_come_by_time_over_all_batches(spark: Any, tmp_path: Path) -
     assert rows.num_rows == settled.num_rows - late
 
 
+def zipf_words(seed: int, batches: int, rows: int) -> list[pa.Table]:
+    random = np.random.default_rng(seed)
+    return [pa.table({"word": np.char.add("w", (random.zipf(1.3, rows) % 300).astype(str))}) for _ in range(batches)]
+
+
+def test_heavy_hitters_of_a_stream_go_on_where_their_checkpoint_ended(spark: Any, tmp_path: Path) -> None:
+    """Buckets change their channel in every batch, and a second start goes on with what the first one counted."""
+    tables = zipf_words(3, batches=3, rows=2000)
+    folder, lists, true = write_batches(tmp_path / "data", tables[:2]), list[pa.Table](), Counter[str]()
+    for number in range(2):
+        settings = {"channels": 3, "planner": RandomMoves(seed=number), "min_gain": -np.inf, "slots": 64}
+        stage = unskew.balance(stream(spark, folder), "word", **settings).heavy_hitters(k=10, capacity=11)
+        outputs, query = run(stage, tmp_path / "checkpoint")
+        lists += outputs
+        assert len(query.moves) > 0
+        assert query.figures[-1].hash_imbalance is None, "Spark would not hash buckets"
+        if number == 0:
+            write_batches(folder, tables[2:], first=2)
+    for rows, listed in zip(tables, lists, strict=True):
+        true.update(rows["word"].to_pylist())
+        assert listed["rank"].to_pylist() == [*range(1, 11)]
+        assert set(listed["rows"].to_pylist()) == {true.total()}
+        for row in listed.to_pylist():
+            assert row["count"] - row["error"] <= true[row["word"]] <= row["count"]
+        shown, least = {*listed["word"].to_pylist()}, listed["count"].to_pylist()[-1]
+        assert all(count <= least for word, count in true.items() if word not in shown)
+    assert {word for word, _ in true.most_common(5)} <= shown
+
+
 @pytest.mark.slow
-def test_heavy_hitters_and_top_words_of_a_stream(spark: Any, tmp_path: Path) -> None:
-    random = np.random.default_rng(3)
-    words = [np.char.add("w", (random.zipf(1.3, 2000) % 300).astype(str)) for _ in range(3)]
-    folder = write_batches(tmp_path / "data", [pa.table({"word": batch}) for batch in words])
-    true = Counter(np.concatenate(words).tolist())
-    buckets = stream(spark, folder).selectExpr("word", "pmod(xxhash64(word), 8) as bucket")
-    outputs, _ = run(balanced(buckets, "bucket").apply(HeavyHitters("word", capacity=20)), tmp_path / "hitters")
+def test_heavy_hitters_of_keys_and_top_words_of_a_stream(spark: Any, tmp_path: Path) -> None:
+    tables = zipf_words(3, batches=3, rows=2000)
+    folder = write_batches(tmp_path / "data", tables)
+    true = Counter(pa.concat_tables(tables)["word"].to_pylist())
+    initials = stream(spark, folder).selectExpr("word", "left(word, 2) as initial")
+    outputs, _ = run(balanced(initials, "initial").apply(HeavyHitters("word", capacity=20)), tmp_path / "hitters")
     for row in outputs[-1].to_pylist():
         for entry in row["top"]:
             assert entry["count"] - entry["error"] <= true[entry["item"]] <= entry["count"]
@@ -246,6 +274,28 @@ def test_the_example_of_naive_bayes_learns_what_one_process_learns(spark: Any, t
     alone = example["trained_here"](to_learn, classes)
     np.testing.assert_allclose(model.scores(asked["words"]), alone.scores(asked["words"]), rtol=1e-12)
     assert model.classify(asked["words"]).equals(alone.classify(asked["words"]))
+
+
+def test_documents_are_classified_by_the_batches_before_over_two_starts(spark: Any, tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "naive_bayes.py"))
+    documents, classes = example["paragraphs"](("fft", "stats")), ["fft", "stats"]
+    tables = example["with_questions"](documents.slice(0, 800), batches=4)
+    folder, answers = write_batches(tmp_path / "data", tables[:2]), list[pa.Table]()
+    for number in range(2):
+        settings = {"channels": 3, "planner": RandomMoves(seed=number), "min_gain": -np.inf, "slots": 64}
+        answers += example["classify"](stream(spark, folder), classes, str(tmp_path / "checkpoint"), **settings)
+        if number == 0:
+            write_batches(folder, tables[2:], first=2)
+    taught = [rows.filter(pc.is_valid(rows["label"])) for rows in tables]
+    for number, (rows, answer) in enumerate(zip(tables, answers, strict=True)):
+        asked = rows.filter(pc.is_null(rows["label"])).sort_by("id")
+        expected: Any = [None] * asked.num_rows
+        if number:
+            model = example["trained_here"](pa.concat_tables(taught[:number]), classes)
+            expected = model.classify(asked["words"]).to_pylist()
+        assert answer.sort_by("id")["id"].equals(asked["id"])
+        assert answer.sort_by("id")["predicted"].to_pylist() == expected
+    assert {*answers[-1]["predicted"].to_pylist()} == {*classes}
 
 
 @pytest.mark.slow

@@ -48,6 +48,30 @@ def test_two_choices_of_as_many_keys_as_bins_leave_bins_unused():
     assert np.mean(worst) >= 0.156 * tuples / 100
 
 
+@pytest.mark.parametrize(
+    ("share", "workers", "imbalance"), [(0.0932, 50, 2.7e-2), (0.0932, 100, 3.7e-2), (0.0267, 100, 3.4e-3)]
+)
+def test_what_is_too_hot_for_two_candidates_leaves_the_imbalance_of_the_specification(share, workers, imbalance):
+    """Wikipedia's and Twitter's hottest keys: p1/2 - 1/W of the tuples, in the median over hash functions."""
+    tuples = 200_000
+    hashes = np.where(np.random.default_rng(5).random(tuples) < share, -1, np.arange(tuples))
+    ends = [end_imbalance(splitter("pkg", seed=seed), hashes, workers) / tuples for seed in range(7)]
+    assert np.median(ends) == pytest.approx(imbalance, rel=0.1)
+
+
+@pytest.mark.parametrize("workers", [5, 50])
+def test_the_two_candidates_of_a_key_coincide_as_often_as_independent_draws_do(workers):
+    """With probability 1/W. A hot key to which it happens stays on one channel, with the 1/W^2 of all other tuples
+    that have no choice either: p1 - 1/W, as under key grouping, and a little more."""
+    keys, tuples, share = 100_000, 100_000, 0.4
+    same = np.equal(*candidates(np.arange(keys), workers).T)
+    assert same.mean() == pytest.approx(1 / workers, abs=4 * np.sqrt(1 / workers / keys))
+    hot = np.random.default_rng(6).random(tuples) < share
+    hashes = np.where(hot, np.flatnonzero(same)[0], 10**6 + np.arange(tuples))
+    stuck = share + (1 - share) / workers**2
+    assert end_imbalance(splitter("pkg"), hashes, workers) / tuples == pytest.approx(stuck - 1 / workers, rel=0.05)
+
+
 def test_two_equal_keys_on_disjoint_pairs_are_out_of_balance_by_the_root_of_m():
     """Of a coin's m throws one side leads by about the root of m, and no choice within a pair can mend that."""
     seed = next(s for s in range(100) if len(set(candidates(np.array([1, 2]), 4, seed=s).ravel())) == 4)

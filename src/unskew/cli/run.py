@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Pairs = list[str] | None
 
+WORTH_SPEEDUP = 1.05
+"""Below, a faster batch is not to be told from chance."""
+
 
 def run(
     job_file: Annotated[Path | None, typer.Argument(metavar="[JOB.toml]", help="A file that says the same.")] = None,
@@ -173,14 +176,19 @@ def _print_skew(skew: Skew) -> None:
     console.print(f"\n[bold]hottest keys[/]  {skew.rows:,} rows sampled, {skew.distinct_keys:,} keys")
     names, shares = [key.key for key in skew.hot_keys], [key.share for key in skew.hot_keys]
     console.print(bars(names, shares, notes=[f"{share:.1%}" for share in shares], mean=1.0))
+    what = "combined rows" if skew.combined else "rows"
     for title, loads in (("by hash", skew.loads_before), ("as unskew would place them", skew.loads_after)):
-        console.print(f"\n[bold]rows per channel {title}[/]  {sum(loads) / len(loads):,.0f} if balanced")
+        console.print(f"\n[bold]{what} per channel {title}[/]  {sum(loads) / len(loads):,.0f} if balanced")
         console.print(bars([str(i) for i in range(len(loads))], loads, notes=[f"{load:,.0f}" for load in loads]))
+    (_print_combined_gain if skew.combined else _print_gain)(skew)
+
+
+def _print_gain(skew: Skew) -> None:
     report = skew.report
     before, after = 1 + report.imbalance_before, 1 + report.imbalance_after
     console.print(
         f"\nThe fullest channel has [bold]{before:.2f}[/] times the mean by hash, [bold]{after:.2f}[/] planned: "
-        f"a batch bound by it would be [bold]{before / after:.2f}[/] times as fast. "
+        f"a batch bound by it would be [bold]{skew.speedup:.2f}[/] times as fast. "
         f"{report.moved_keys} keys get an entry of their own.",
         soft_wrap=True,
     )
@@ -190,3 +198,17 @@ def _print_skew(skew: Skew) -> None:
             "one owner per key cannot do better.",
             soft_wrap=True,
         )
+
+
+def _print_combined_gain(skew: Skew) -> None:
+    gain = f"A batch would be about [bold]{skew.speedup:.2f}[/] times as fast."
+    if skew.speedup < WORTH_SPEEDUP:
+        gain = (
+            "Balance would bring [bold]little or nothing[/] here. "
+            "It pays where every row reaches its channel, as in functions per key, joins and sessions."
+        )
+    console.print(
+        f"\nThis operator combines rows where they are read: of {skew.rows:,} rows about {sum(skew.loads_before):,.0f} "
+        f"reach the channels, and a hot key is one row of each partition. {gain}",
+        soft_wrap=True,
+    )

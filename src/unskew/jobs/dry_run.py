@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from unskew.hashing import hash_keys
@@ -31,11 +32,14 @@ class Skew:
     Parameters
     ----------
     rows, distinct_keys
-        Of the sample.
+        Rows of the sample, and keys by which the operator groups them.
     hot_keys
-        The heaviest keys with their shares, and the channels they would have.
+        The heaviest keys with their shares of the rows, and the channels they would have.
+    combined
+        Whether rows are combined where they are read, so that a hot key is one row of each partition.
     loads_before, loads_after
-        Rows per channel under hashing and under the plan.
+        Rows that reach each channel, under hashing and under the plan. Combined rows are estimated, as if the sample
+        came in one partition per core.
     report
         The plan in figures.
     unsplittable
@@ -45,10 +49,25 @@ class Skew:
     rows: int
     distinct_keys: int
     hot_keys: tuple[HotKey, ...]
+    combined: bool
     loads_before: tuple[float, ...]
     loads_after: tuple[float, ...]
     report: Report
     unsplittable: tuple[str, ...]
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast a batch would be.
+
+        A batch is bound by its fullest channel. Where rows are combined first, each of them costs about as much there,
+        whatever its key: that work is even, and balance does not shorten it.
+        """
+        even = self.rows / len(self.loads_before) if self.combined else 0.0
+        return (even + max(self.loads_before)) / (even + max(self.loads_after))
+
+    def as_dict(self) -> dict[str, object]:
+        """Return everything, for JSON."""
+        return {**asdict(self), "speedup": self.speedup}
 
 
 @dataclass(frozen=True)
@@ -69,7 +88,7 @@ class Preview:
 
     def as_dict(self) -> dict[str, object]:
         """Return everything, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "skew": None if self.skew is None else self.skew.as_dict()}
 
 
 def preview(spark: SparkSession, job: Job, sample_rows: int = SAMPLE_ROWS) -> Preview:
@@ -91,31 +110,45 @@ def preview(spark: SparkSession, job: Job, sample_rows: int = SAMPLE_ROWS) -> Pr
 
 
 def _skew(spark: SparkSession, job: Job, stage: Stage, sample_rows: int) -> Skew | None:
-    key = list(job.key_columns)
-    rows = sample_of(spark, job, sample_rows).select(*key).toArrow()
-    if not rows.num_rows:
+    operator = stage.operator
+    columns = operator.columns_read if operator.learns else job.key_columns
+    sample = sample_of(spark, job, sample_rows).select(*columns).toArrow()
+    if not sample.num_rows:
         return None
-    groups = group_rows(rows, hash_keys(rows, key), key)
+    rows = operator.expand(sample)
+    groups = group_rows(rows, hash_keys(rows, operator.key), operator.key)
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     counts = np.bincount(entry, groups.counts, len(hashes))
+    load = _partitions_with(counts.astype(np.float64), stage.cores) if operator.mergeable else counts
     names = key_text(groups.keys).take(first)
-    statistics = Statistics.of_keys(hashes, counts, keys=names)
+    statistics = Statistics.of_keys(hashes, load, keys=names)
     channels, planner = stage.settings.channels, stage.settings.planning.planner
     table = RoutingTable.initial(channels.count, channels.slots)
     plan = within_reach(planner, statistics, table).plan(statistics, table)
-    before, after = (np.bincount(each.lookup(hashes), counts, channels.count).tolist() for each in (table, plan.table))
+    before, after = (np.bincount(each.lookup(hashes), load, channels.count).tolist() for each in (table, plan.table))
     heaviest = np.argsort(-counts, kind="stable")[:HOT_KEYS]
     owners = plan.table.lookup(hashes)
     too_heavy = np.searchsorted(hashes, np.array(plan.report.unsplittable, np.int64))
     return Skew(
-        rows=rows.num_rows,
+        rows=sample.num_rows,
         distinct_keys=len(groups),
         hot_keys=tuple(HotKey(names[int(i)].as_py(), counts[i] / rows.num_rows, int(owners[i])) for i in heaviest),
+        combined=operator.mergeable or operator.learns,
         loads_before=tuple(before),
         loads_after=tuple(after),
         report=plan.report,
         unsplittable=tuple(names[int(i)].as_py() for i in too_heavy),
     )
+
+
+def _partitions_with(counts: NDArray[np.float64], partitions: int) -> NDArray[np.float64]:
+    """Return in how many partitions each key is to be expected, if its rows may lie anywhere.
+
+    >>> _partitions_with(np.array([1.0, 1000.0]), 4).round(2).tolist()
+    [1.0, 4.0]
+    """
+    expected: NDArray[np.float64] = partitions * (1 - (1 - 1 / partitions) ** counts)
+    return expected
 
 
 def _columns(schema: object) -> str:

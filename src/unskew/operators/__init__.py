@@ -3,12 +3,14 @@
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator, Updated
 from unskew.operators.decision_tree import DecisionTree
+from unskew.operators.heaviest_keys import HeaviestKeys
 from unskew.operators.heavy_hitters import HeavyHitters
 from unskew.operators.histogram import Histogram
 from unskew.operators.history import History
 from unskew.operators.interval_join import IntervalJoin
 from unskew.operators.learner import Learner
 from unskew.operators.naive_bayes import NaiveBayes, NaiveBayesModel
+from unskew.operators.naive_bayes_classifier import NaiveBayesClassifier
 from unskew.operators.progressive_sort import ProgressiveSort
 from unskew.operators.self_join import SelfJoin
 from unskew.operators.session_aggregate import SessionAggregate
@@ -24,6 +26,7 @@ __all__ = [
     "DecisionTree",
     "DecisionTreeModel",
     "Growth",
+    "HeaviestKeys",
     "HeavyHitters",
     "Histogram",
     "History",
@@ -31,6 +34,7 @@ __all__ = [
     "Learner",
     "Mergeable",
     "NaiveBayes",
+    "NaiveBayesClassifier",
     "NaiveBayesModel",
     "Operator",
     "ProgressiveSort",

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import require_column
+from unskew.operators.base import Mergeable, require_column
 from unskew.operators.histogram import Histogram
-from unskew.operators.learner import Learner
+from unskew.operators.learner import Learner, to_bytes
 from unskew.operators.tree_growth import Growth, grow, newest
 from unskew.operators.tree_model import MESSAGE_KEY, MESSAGES, DecisionTreeModel
 from unskew.state.groups import Groups
@@ -19,7 +19,7 @@ from unskew.state.groups import Groups
 _TREE = b"unskew.tree"
 
 
-class DecisionTree(Learner):
+class DecisionTree(Learner, Mergeable):
     """Grows a decision tree from a stream of labelled rows; the stream's key is the column of the label.
 
     Each batch is a round. Where rows are read, each becomes a message (leaf, feature, class, value) per feature under
@@ -164,13 +164,13 @@ class DecisionTree(Learner):
         grown = grow(tree, known, self.growth)
         left = newest(grown, None, known)
         metadata = {_TREE: grown.to_json().encode()}
-        return _to_bytes(left.replace_schema_metadata(metadata))
+        return to_bytes(left.replace_schema_metadata(metadata))
 
     def lesson_of(self, learned: bytes) -> bytes:
         """Return the tree."""
         return pa.ipc.open_stream(learned).schema.metadata[_TREE] if learned else b""
 
-    def result(self, learned: bytes) -> pa.Table:
+    def result(self, learned: bytes, output: pa.Table) -> pa.Table:
         """Return the tree as one row."""
         tree = self._tree(self.lesson_of(learned))
         row = {"leaves": tree.leaves, "rows": round(tree.rows), "model": tree.to_json()}
@@ -181,13 +181,6 @@ class DecisionTree(Learner):
 
     def _tree(self, lesson: bytes) -> DecisionTreeModel:
         return _read_tree(lesson) if lesson else DecisionTreeModel.root(self.features, self.classes)
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    buffer = pa.BufferOutputStream()
-    with pa.ipc.new_stream(buffer, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        stream.write_table(table)
-    return bytes(buffer.getvalue())
 
 
 @lru_cache(maxsize=4)

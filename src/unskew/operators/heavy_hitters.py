@@ -26,9 +26,8 @@ class HeavyHitters(Mergeable):
     - every item that makes up more than ``N / capacity`` is held.
 
     This holds for the state of a channel, for parts that were merged in any order, and for keys whose parts lie on
-    several channels; the error of an item is the sum of what each part may be wrong by. To find heavy hitters of a
-    whole stream, make a bucket of the item the key, ``pmod(xxhash64(item), 64)``: each item then lies in one part, or
-    in the few that its bucket is split into, and not in one on every channel.
+    several channels; the error of an item is the sum of what each part may be wrong by. See `HeaviestKeys` for the
+    heavy hitters of a whole stream.
 
     Batches are counted exactly and then cut to `capacity` entries, and the greatest count that was ever cut off is
     remembered, which is at most SpaceSaving's least count: nothing is wrong before something had to be cut off. Costs

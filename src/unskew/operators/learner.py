@@ -8,20 +8,20 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 
-from unskew.operators.base import Mergeable
+from unskew.operators.base import Operator
 
 
-class Learner(Mergeable):
+class Learner(Operator):
     """An operator that works in rounds. The driver learns from each batch, and all tasks of the next batch know it.
 
     A round has three steps:
 
     1. The tasks that read the stream turn its rows into the operator's own rows (`expand`). They use the lesson of the
        batches before.
-    2. The channels group these rows by the operator's own key. `lift`, `merge` and `finish` turn them into state and
-       output.
+    2. The channels group these rows by the operator's own key, and turn them into state and output (`update`, or for a
+       learner that is a `Mergeable` too, `lift`, `merge` and `finish`).
     3. The driver learns from the output (`learn`). From what it has learned it makes the lesson for the next batch
-       (`lesson_of`) and the rows that the user sees (`result`).
+       (`lesson_of`). From both it makes the rows that the user sees (`result`).
 
     What was learned is stored with the batch, so a batch that runs again gets the same lesson as the first time. All
     functions must be pure, and `learn` must not depend on the order of rows.
@@ -73,7 +73,7 @@ class Learner(Mergeable):
         learned
             What `learn` returned for the batch before; ``b""`` in the first batch.
         output
-            The batch's output (`output_schema`): one row for each key that had rows.
+            The batch's output (`output_schema`), in any order.
         """
 
     def lesson_of(self, learned: bytes) -> bytes:
@@ -86,5 +86,13 @@ class Learner(Mergeable):
         """The rows that `result` returns."""
 
     @abstractmethod
-    def result(self, learned: bytes) -> pa.Table:
-        """Return the rows that the user sees after a batch."""
+    def result(self, learned: bytes, output: pa.Table) -> pa.Table:
+        """Return the rows that the user sees after a batch: what `learn` returned, or the batch's output, or both."""
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """Write what was learned as a table, compressed; equal tables give equal bytes."""
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(table.combine_chunks())
+    return bytes(buffer.getvalue())

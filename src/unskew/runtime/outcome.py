@@ -72,7 +72,7 @@ def _output(batch: Batch, ran: Ran) -> tuple[Output, bytes]:
     arrived = [operator.output_schema.empty_table(), *(unpack(blob) for blob in blobs)]
     rows = pa.concat_tables([table.cast(operator.output_schema) for table in arrived])
     learned = operator.learn(batch.before.learned, rows)
-    return Output((pack(operator.result(learned).combine_chunks()),)), learned
+    return Output((pack(operator.result(learned, rows).combine_chunks()),)), learned
 
 
 def _use(batch: Batch, ran: Ran) -> ChannelUse | None:

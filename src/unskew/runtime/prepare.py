@@ -103,7 +103,7 @@ class Prepare:
         """Return rows with their hashes, one per key where the operator can combine them."""
         places, rows = _without_places(arrived)
         rows, hashes = with_hashes(self.operator.expand(rows), self.operator.key)
-        if places is not None and len(places) != rows.num_rows:
+        if self.operator.learns or (places is not None and len(places) != rows.num_rows):
             places = None  # the operator has made other rows of these
         groups = group_rows(rows, hashes, self.operator.key)
         counter.add(groups, rows.num_rows, places)

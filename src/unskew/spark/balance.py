@@ -21,6 +21,7 @@ from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.operators.durations import microseconds
+from unskew.operators.heaviest_keys import HeaviestKeys
 from unskew.operators.presum import quoted
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
@@ -35,7 +36,7 @@ from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFuncti
 from unskew.spark.plans import has_shuffle, session_cores, watermark_columns
 from unskew.spark.stage import Stage
 from unskew.spark.windowed import WindowedStream
-from unskew.splitters import SPLITTERS, Splitter, splitter
+from unskew.splitters import Splitter, splitter
 
 GIBIBYTE = 1 << 30
 
@@ -99,7 +100,8 @@ def balance(
         For operators that can merge partial states, such as aggregates. ``"auto"``: keys that no channel can carry
         alone are shared by all channels, as long as they are so hot; all others have an owner. A splitting scheme
         (``"pkg"``, ``"greedy-d"``, ``"d-choices"``, ``"w-choices"``, ``"shuffle"``, or a `Splitter`): all rows go to
-        workers by that scheme, which send partial states to the owners; the planner is not asked.
+        workers by that scheme, which send partial states to the owners; the planner is not asked. Candidates of a key
+        are drawn as in the paper, so two of them may coincide; ``splitter("pkg", distinct=True)`` keeps them apart.
     tracked_keys
         Keys that are counted one by one, at most, by each partition and channel; the rest is counted by slot. None
         counts all one by one.
@@ -217,6 +219,15 @@ class BalancedStream:
         """Group by sessions too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
         return WindowedStream(self.apply, partial(SessionAggregate, gap, on), has_modes=False)
 
+    def heavy_hitters(self, k: int = 100, *, capacity: int | None = None) -> Stage:
+        """Find the most frequent keys of the whole stream: ``balance(events, "url").heavy_hitters(k=100)``.
+
+        Each batch yields the list so far: ``rank``, the key, ``count``, ``error`` and the ``rows`` of the stream. The
+        true count lies between ``count - error`` and ``count``, and no key outside the list has more than the last in
+        it. See `HeaviestKeys` for `capacity`, and for more buckets if you have more than 64 channels.
+        """
+        return self.apply(HeaviestKeys(k, capacity=capacity))
+
     def applyInPandasWithState(  # noqa: N802
         self,
         func: Callable[..., Any],
@@ -329,8 +340,7 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
     if split is None or split == AUTO:
         return None
     if isinstance(split, str):
-        distinct = {"distinct": True} if "distinct" in inspect.signature(SPLITTERS[split]).parameters else {}
-        split = splitter(split, **distinct)
+        split = splitter(split)
     if split.shares_memory or not split.online:
         raise ArgumentError(
             f"{split.name} needs one memory for all tasks, or tuples that are still to come",

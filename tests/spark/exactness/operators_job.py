@@ -18,6 +18,7 @@ from unskew.operators import (
     History,
     IntervalJoin,
     NaiveBayes,
+    NaiveBayesClassifier,
     ProgressiveSort,
     SelfJoin,
     TableJoin,
@@ -65,6 +66,10 @@ def stages(events: Any) -> dict[str, Any]:
         "tree-rounds": balanced(events.selectExpr("id % 7 as a", "id % 11 as b", "label"), "label", seed=12).apply(
             DecisionTree(["a", "b"], ["x", "y"], min_rows=100, min_gain=0.0, max_leaves=12)
         ),
+        "heaviest-rounds": balanced(events, "word", seed=13).heavy_hitters(k=5),
+        "bayes-answers": balanced(
+            events.selectExpr("id", "array(key, word) as words", "if(id % 3 = 0, null, label) as label"), "id", seed=14
+        ).apply(NaiveBayesClassifier("words", "label", ["x", "y"])),
     }
 
 

@@ -87,6 +87,7 @@ GROUPS = {
     "rows": ("sort", "history"),
     "aggregates": ("aggregates-totals", "hitters-totals", "histogram-totals"),
     "learners": ("bayes-totals", "tree-rounds"),
+    "answers": ("heaviest-rounds", "bayes-answers"),
 }
 
 
