@@ -60,8 +60,10 @@ class Aggregate(Mergeable):
     ``decimal(p + 4, s + 4)`` rounded half up. A sum that leaves its range is an error, as under Spark's ANSI mode. NaN
     is the greatest float. Sums of floats depend on the order of the rows in their last digits, and variances too.
 
-    A key's state has a fixed size, or one that is bounded: ``top`` keeps k values, ``approx_count_distinct`` at most
-    1 KB with Spark's precision.
+    Most functions keep a state of fixed or bounded size per key: ``top`` and ``collect_set`` keep k values,
+    ``approx_count_distinct`` at most 1 KB with Spark's precision, ``percentile_approx`` a summary. The exact functions
+    ``count_distinct``, ``median`` and ``percentile`` keep every different value of a key, so their state grows, and
+    each batch reads and writes all of it for the keys that have rows.
 
     Parameters
     ----------
@@ -69,7 +71,9 @@ class Aggregate(Mergeable):
         Name of each result, and what it is: ``"count"``, ``"count(x)"``, ``"sum(x)"``, ``"min(x)"``, ``"max(x)"``,
         ``"mean(x)"``, ``"variance(x)"``, ``"stddev(x)"``, ``"var_pop(x)"``, ``"stddev_pop(x)"``, ``"first(x)"``,
         ``"last(x)"`` (``"last(x, true)"`` passes over nulls), ``"min_by(x, y)"``, ``"max_by(x, y)"``,
-        ``"approx_count_distinct(x)"``, ``"top(x, 3)"``. See the classes in `RESULTS`.
+        ``"approx_count_distinct(x)"``, ``"top(x, 3)"``, ``"count_distinct(x)"``, ``"count_distinct(x, y)"``,
+        ``"collect_set(x, 100)"``, ``"median(x)"``, ``"percentile(x, 0.9)"``, ``"percentile_approx(x, 0.9)"``. See the
+        classes in `RESULTS`.
 
     Examples
     --------

@@ -28,7 +28,8 @@ _MANY, _FEW = 4, 2
 class Percentile(Bag):
     """``percentile(x, 0.9)``: the value below which nine tenths of the values lie, exactly, as in Spark.
 
-    Between two values it is interpolated, in doubles. NaN is the greatest value.
+    Between two values it is interpolated, in doubles, as Spark does since 4.3: next to an infinite value it may be NaN.
+    NaN is the greatest value.
 
     The state of a key is all its different values and how often each occurred, so it grows with them, without a bound.
     A batch reads and writes all values of the keys that it touches. ``percentile_approx`` keeps fewer.
@@ -67,11 +68,10 @@ class Percentile(Bag):
         nothing = total == 0
         place = np.where(nothing, 0, total - 1) * self.percentage
         lower, higher = np.floor(place), np.ceil(place)
-        # as doubles they would lose their last digits
         low, high = (np.searchsorted(up_to[1:], before + at.astype(np.int64), side="right") for at in (lower, higher))
         least, most = (_doubles(take_rows(values, np.where(nothing, _NONE, at))) for at in (low, high))
-        with np.errstate(invalid="ignore"):
-            between = (higher - place) * least + (place - lower) * most
+        with np.errstate(invalid="ignore", over="ignore"):
+            between = least + (place - lower) * (most - least)  # Spark's way since 4.3, to the last digit
         return pa.array(np.where(low == high, least, between), mask=nothing)
 
 
