@@ -78,8 +78,8 @@ def sortable(values: pa.Array) -> NDArray[Any]:
     if types.is_signed_integer(kind) or types.is_temporal(kind):
         return fixed_width(values, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64, copy=False)
     encoded = values.dictionary_encode()  # words repeat, and comparing them is what takes long
-    ranks: Numbers = np.append(pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy(), 0).astype(np.int64)
-    return ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()]
+    ranks = np.append(pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy(), 0).astype(np.int64)
+    return np.asarray(ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()])
 
 
 def whole_numbers(values: pa.Array) -> Numbers:
