@@ -6,11 +6,12 @@ slots change their channel at every batch and everything but the store is lost i
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,10 @@ class Case:
     time: str | None = None
 
 
+def plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else round(value, 9) if isinstance(value, float) else value
+
+
 def last_rows(*names: str) -> Callable[[list[pa.Table]], Any]:
     """Return a function that gives these columns of the last row of each key."""
 
@@ -154,45 +159,75 @@ def totals(batches: Any) -> Any:
     return found
 
 
-def windows(batches: Any) -> Any:
+def different(rows: list[Row]) -> tuple[Any, ...]:
+    """Return what different values there are, how many, and which are in the middle."""
+    words = sorted({row["word"] for row in rows if row["word"] is not None})
+    pairs = {(row["word"], row["amount"]) for row in rows if row["word"] is not None and row["amount"] is not None}
+    values = sorted(row["amount"] for row in rows if row["amount"] is not None)
+    if not values:
+        return len(words), len(pairs), tuple(words[:6]), None, None, None
+    place = 0.9 * (len(values) - 1)
+    low, high = values[int(place)], values[min(int(place) + 1, len(values) - 1)]
+    upper = round(low + (place - int(place)) * (high - low), 9)
+    return len(words), len(pairs), tuple(words[:6]), statistics.median(values), upper, values[-(-len(values) // 4) - 1]
+
+
+DIFFERENT = {
+    "words": "count_distinct(word)",
+    "pairs": "count_distinct(word, amount)",
+    "some": "collect_set(word, 6)",
+    "middle": "median(amount)",
+    "upper": "percentile(amount, 0.9)",
+    "lower": "percentile_approx(amount, 0.25)",
+}
+
+
+def differences(batches: Any) -> Any:
+    return {user: different(rows) for user, rows in by_key(everything(batches)).items()}
+
+
+def windows(batches: Any, of: Callable[[list[Row]], Any] = len) -> Any:
     """Append mode: a row's part in a window is late if the window ended by the watermark of the batch before."""
-    found, watermarks = Counter[Any](), [0, 0]
+    found, watermarks = defaultdict[Any, list[Row]](list), [0, 0]
     for rows in batches:
         for row in rows:
             for start in () if row["at"] is None else (row["at"] // 10 * 10, row["at"] // 10 * 10 - 10):
                 if start + 20 > watermarks[-2]:
-                    found[row["user"], start] += 1
+                    found[row["user"], start].append(row)
         greatest = max((row["at"] for row in rows if row["at"] is not None), default=0)
         watermarks.append(max(watermarks[-1], greatest - DELAY))
-    return Counter((*window, n) for window, n in found.items() if window[1] + 20 <= watermarks[-1])
+    return Counter((*window, of(rows)) for window, rows in found.items() if window[1] + 20 <= watermarks[-1])
 
 
-def sessions(batches: Any) -> Any:
-    held: list[tuple[Any, int, int, int]] = []
+def sessions(batches: Any, of: Callable[[list[Row]], Any] = len) -> Any:
+    held: list[tuple[Any, int, int, list[Row]]] = []
     closed, watermarks = Counter[Any](), [0, 0]
     for rows in batches:
         for row in rows:
             if row["at"] is None or row["at"] + 4 <= watermarks[-2]:
                 continue
-            new = (row["user"], row["at"], row["at"] + 4, 1)
+            new = (row["user"], row["at"], row["at"] + 4, [row])
             for other in [s for s in held if s[0] == new[0] and s[1] <= new[2] and new[1] <= s[2]]:
                 held.remove(other)
                 new = (new[0], min(new[1], other[1]), max(new[2], other[2]), new[3] + other[3])
             held.append(new)
         watermark = watermarks[-1]
-        closed.update(s for s in held if s[2] <= watermark)
+        closed.update((*s[:3], of(s[3])) for s in held if s[2] <= watermark)
         held = [s for s in held if s[2] > watermark]
         greatest = max((row["at"] for row in rows if row["at"] is not None), default=0)
         watermarks.append(max(watermark, greatest - DELAY))
     return closed
 
 
-def in_windows(column: str) -> Callable[[list[pa.Table]], Any]:
+def in_windows(column: str, *names: str) -> Callable[[list[pa.Table]], Any]:
+    def result(row: Row) -> Any:
+        return tuple(plain(row[name]) for name in names) if names else row["n"]
+
     def shown(outputs: list[pa.Table]) -> Any:
         rows = [row for output in outputs for row in output.to_pylist()]
         ends = [() if column == "window" else (seconds(row[column]["end"]),) for row in rows]
         starts = [seconds(row[column]["start"]) for row in rows]
-        return Counter((row["user"], s, *e, row["n"]) for row, s, e in zip(rows, starts, ends, strict=True))
+        return Counter((row["user"], s, *e, result(row)) for row, s, e in zip(rows, starts, ends, strict=True))
 
     return shown
 
@@ -320,6 +355,7 @@ def tree(batches: Any) -> Any:
 
 TREE = DecisionTree(["id", "amount"], CLASSES, bins=2000, candidates=50, min_rows=60, min_gain=0.0, max_leaves=8)
 TIMED = {"columns": ("user", "at", "id"), "time": "at"}
+TIMED_WORDS = {"columns": ("user", "at", "amount", "word"), "time": "at"}
 
 CASES: dict[str, Case] = {
     "Aggregate": Case(
@@ -331,6 +367,23 @@ CASES: dict[str, Case] = {
         WindowAggregate("20 seconds", "10 seconds", n="count"), windows, in_windows("window"), **TIMED
     ),
     "SessionAggregate": Case(SessionAggregate("4 seconds", n="count"), sessions, in_windows("session_window"), **TIMED),
+    "Aggregate: different values": Case(
+        Aggregate(**DIFFERENT),
+        differences,
+        lambda outputs: {u: tuple(map(plain, row)) for u, row in last_rows(*DIFFERENT)(outputs).items()},
+    ),
+    "WindowAggregate: different values": Case(
+        WindowAggregate("20 seconds", "10 seconds", **DIFFERENT),
+        partial(windows, of=different),
+        in_windows("window", *DIFFERENT),
+        **TIMED_WORDS,
+    ),
+    "SessionAggregate: different values": Case(
+        SessionAggregate("4 seconds", **DIFFERENT),
+        partial(sessions, of=different),
+        in_windows("session_window", *DIFFERENT),
+        **TIMED_WORDS,
+    ),
     "History": Case(History(4, n="count(amount)", most="max(amount)"), histories, all_rows("id", "n", "most")),
     "SelfJoin": Case(
         SelfJoin("at", "6 seconds", columns=["id"], where="left_id < right_id"),

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as sql
 from tests.splitters import reference
 
 import unskew
@@ -71,6 +72,34 @@ def test_hot_keys_are_split_while_they_are_hot_and_totals_stay_exact(spark, tmp_
     assert not query.routing_table.split, "whole again"
     home = [move for _, move in query.moves if move.kind == "key"]
     assert len(home) >= 3, "parts of a key that cooled down went home"
+
+
+@pytest.mark.slow
+def test_parts_of_a_split_key_unite_their_different_values(spark, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    keys = [np.where(rng.random(4000) < share, "hot", rng.choice(["a", "b", "c"], 4000)) for share in (0.9, 0.9, 0.1)]
+    tables = [pa.table({"key": pa.array(key), "value": rng.integers(0, 900, len(key))}) for key in keys]
+    write_batches(tmp_path / "data", tables, row_group_size=1000)
+    schema, last = "key string, value long", {}
+    events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "data"))
+    texts = {"n": "count_distinct(value)", "m": "median(value)", "p": "percentile_approx(value, 0.9)"}
+    query = (
+        unskew.balance(events, "key", channels=3, tolerance=0.02, split="auto")
+        .aggregate(**texts, some="collect_set(value, 5)")
+        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .foreachBatch(lambda rows, _: last.update({row.key: row.asDict() for row in rows.collect()}))
+        .start()
+    )
+    query.awaitTermination()
+    assert query.figures[0].split_keys > 0
+    assert any(move.kind == "key" for _, move in query.moves), "the key became whole again"
+    whole = spark.read.schema(schema).parquet(str(tmp_path / "data")).coalesce(1).groupBy("key")
+    native = whole.agg(
+        sql.count_distinct("value").alias("n"),
+        sql.slice(sql.sort_array(sql.collect_set("value")), 1, 5).alias("some"),
+    ).join(whole.agg(*(sql.expr(text).alias(name) for name, text in texts.items() if name != "n")), "key")
+    assert last == {row.key: row.asDict() for row in native.select("key", *texts, "some").collect()}
 
 
 @pytest.mark.parametrize("scheme", ["pkg", "d-choices", pytest.param("shuffle", marks=pytest.mark.slow)])

@@ -88,10 +88,19 @@ def test_every_batch_is_sparks(spark: Any, tmp_path: Path, kind: str, mode: str,
         window = F.window("ts", "30 seconds", "20 seconds", "5 seconds")
     else:
         ours, window = balanced.window("20 seconds", output_mode=mode), F.window("ts", "20 seconds")
-    results = {"n": "count", "total": "sum(amount)", "spread": "var_pop(amount)"}
+    results = {
+        "n": "count",
+        "total": "sum(amount)",
+        "spread": "var_pop(amount)",
+        "middle": "median(amount)",
+        "upper": "percentile(amount, 0.9)",
+        "near": "percentile_approx(amount, 0.3)",
+    }
     native = events.groupBy("user", window).agg(
-        F.count("*").alias("n"), F.sum("amount").alias("total"), F.var_pop("amount").alias("spread")
+        *(F.expr("count(*)" if text == "count" else text).alias(name) for name, text in results.items()),
+        F.sort_array(F.collect_set("amount")).alias("some"),
     )
+    results["some"] = "collect_set(amount, 1000)"
     expected, native_query = run(native, mode, tmp_path / "native")
     got, query = run(ours.aggregate(**results), mode, tmp_path / "ours")
     assert got == expected

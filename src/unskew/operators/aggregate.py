@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import ClassVar
 
 import pyarrow as pa
 from pyarrow import types
@@ -13,6 +12,8 @@ from unskew.errors import ArgumentError
 from unskew.operators.aggregate_distinct import ApproximateDistinct
 from unskew.operators.aggregate_functions import Count, Max, Mean, Min, Result, Sum
 from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy
+from unskew.operators.aggregate_percentile import Median, Percentile, PercentileApprox
+from unskew.operators.aggregate_sets import CollectSet, CountDistinct
 from unskew.operators.aggregate_top import Top
 from unskew.operators.aggregate_variance import StddevPop, StddevSamp, VarPop, VarSamp
 from unskew.operators.base import Clock, Mergeable, require_column
@@ -39,6 +40,12 @@ RESULTS: dict[str, type[Result]] = {
     "max_by": MaxBy,
     "approx_count_distinct": ApproximateDistinct,
     "top": Top,
+    "count_distinct": CountDistinct,
+    "collect_set": CollectSet,
+    "median": Median,
+    "percentile": Percentile,
+    "percentile_approx": PercentileApprox,
+    "approx_percentile": PercentileApprox,
 }
 """The functions by the names that Spark has for them; ``top`` is ours."""
 
@@ -54,8 +61,10 @@ class Aggregate(Mergeable):
     ``decimal(p + 4, s + 4)`` rounded half up. A sum that leaves its range is an error, as under Spark's ANSI mode. NaN
     is the greatest float. Sums of floats depend on the order of the rows in their last digits, and variances too.
 
-    A key's state has a fixed size, or one that is bounded: ``top`` keeps k values, ``approx_count_distinct`` at most
-    1 KB with Spark's precision.
+    Most functions keep a state of fixed or bounded size per key: ``top`` and ``collect_set`` keep k values,
+    ``approx_count_distinct`` at most 1 KB with Spark's precision, ``percentile_approx`` a summary. The exact functions
+    ``count_distinct``, ``median`` and ``percentile`` keep every different value of a key, so their state grows, and
+    each batch reads and writes all of it for the keys that have rows.
 
     Parameters
     ----------
@@ -63,7 +72,9 @@ class Aggregate(Mergeable):
         Name of each result, and what it is: ``"count"``, ``"count(x)"``, ``"sum(x)"``, ``"min(x)"``, ``"max(x)"``,
         ``"mean(x)"``, ``"variance(x)"``, ``"stddev(x)"``, ``"var_pop(x)"``, ``"stddev_pop(x)"``, ``"first(x)"``,
         ``"last(x)"`` (``"last(x, true)"`` passes over nulls), ``"min_by(x, y)"``, ``"max_by(x, y)"``,
-        ``"approx_count_distinct(x)"``, ``"top(x, 3)"``. See the classes in `RESULTS`.
+        ``"approx_count_distinct(x)"``, ``"top(x, 3)"``, ``"count_distinct(x)"``, ``"count_distinct(x, y)"``,
+        ``"collect_set(x, 100)"``, ``"median(x)"``, ``"percentile(x, 0.9)"``, ``"percentile_approx(x, 0.9)"``. See the
+        classes in `RESULTS`.
 
     Examples
     --------
@@ -78,7 +89,7 @@ class Aggregate(Mergeable):
     {'user': 'bob', 'n': 2, 'total': 7, 'mean': 3.5}
     """
 
-    memory: ClassVar[str] = "constant"
+    memory = "constant"
 
     def __init__(self, **columns: str) -> None:
         if not columns:
@@ -103,6 +114,7 @@ class Aggregate(Mergeable):
             raise ArgumentError("a result has the name of a key column", got=repeated[0], hint="choose another name")
         super().check()
         self.commutative = all(result.commutative for result in self._results)
+        self.memory = "linear" if any(result.grows for result in self._results) else "constant"
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
@@ -155,26 +167,28 @@ class Aggregate(Mergeable):
     @cached_property
     def _results(self) -> tuple[Result, ...]:
         results = []
-        for name, (make, columns, option) in self._calls.items():
+        for name, (make, columns, options) in self._calls.items():
             fields = [require_column(self.input_schema, column) for column in columns]
             plain = (pa.field(f.name, f.type.value_type if types.is_dictionary(f.type) else f.type) for f in fields)
-            results.append(make(name, tuple(plain), option))
+            results.append(make(name, tuple(plain), options))
         return tuple(results)
 
 
-def _parsed(name: str, text: str) -> tuple[type[Result], list[str], str | None]:
-    """Return function, columns and option of a call in words."""
+def _parsed(name: str, text: str) -> tuple[type[Result], list[str], tuple[str, ...]]:
+    """Return function, columns and options of a call in words."""
     call = _CALL.fullmatch(text)
     make = RESULTS.get(call[1].lower()) if call else None
     if call and make is not None:
         words = [call[2]] if call[2] and call[2] != _ANY_ROW else []
-        if make.most_columns + make.takes_option > 1:
+        if make.most_columns + make.most_options > 1:
             words = [word.strip() for word in (call[2] or "").split(",")]
         columns, options = words[: make.most_columns], words[make.most_columns :]
-        enough = make.least_columns <= len(columns) and len(options) <= make.takes_option
+        enough = make.least_columns <= len(columns) and len(options) <= make.most_options
         if enough and all(words) and (call[2] != _ANY_ROW or make is Count):
-            return make, columns, options[0] if options else None
-    hint = f"one of count, {', '.join(f'{function}(column)' for function in RESULTS)}"
+            return make, columns, tuple(options)
+    hint = f"one of {', '.join(function + known.spelling for function, known in RESULTS.items())}"
+    if call and make is not None:
+        hint = f"write {call[1].lower()}{make.spelling}"
     raise ArgumentError("this is not an aggregate", where=f"result {name!r}", got=text, hint=hint)
 
 

@@ -49,7 +49,8 @@ class ApproximateDistinct(Result):
     HyperLogLog sketches, 2017, section 2.4.
     """
 
-    takes_option: ClassVar[bool] = True
+    most_options: ClassVar[int] = 1
+    spelling: ClassVar[str] = "(x[, error])"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from unskew.errors import ColumnError, RangeError
 from unskew.operators.reductions import greatest_by_group, least_by_group, sum_by_group
 from unskew.state.groups import Groups
 
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MOST_DIGITS = 38
 _DIGITS_FOR_SUMS, _DIGITS_FOR_MEANS = 10, 4
 
@@ -30,29 +32,40 @@ class Result(ABC):
         What the result is called.
     columns
         The columns that it is over.
-    option
-        What was written behind the columns, if anything: ``"3"`` in ``"top(price, 3)"``.
+    options
+        What was written behind the columns, if anything: ``("3",)`` in ``"top(price, 3)"``.
     """
 
     name: str
     columns: tuple[pa.Field, ...]
-    option: str | None = None
+    options: tuple[str, ...] = ()
 
     least_columns: ClassVar[int] = 1
     most_columns: ClassVar[int] = 1
-    takes_option: ClassVar[bool] = False
+    most_options: ClassVar[int] = 0
+
+    spelling: ClassVar[str] = "(x)"
+    """What stands behind the function's name, for hints."""
 
     commutative: ClassVar[bool] = True
     """Whether states may be merged in any order."""
+
+    grows: ClassVar[bool] = False
+    """Whether the state of a key grows with its rows, without a bound."""
 
     def __post_init__(self) -> None:
         for column in self.columns[:1]:
             if not self.fits(column.type):
                 raise ColumnError(
-                    f"{type(self).__name__.lower()} does not work on this type",
+                    f"{_CAPITAL.sub('_', type(self).__name__).lower()} does not work on this type",
                     where=f"column {column.name!r}",
                     got=str(column.type),
                 )
+
+    @property
+    def option(self) -> str | None:
+        """The first option, if there is any."""
+        return self.options[0] if self.options else None
 
     @property
     def input_kind(self) -> pa.DataType:
@@ -61,7 +74,7 @@ class Result(ABC):
 
     def fits(self, kind: pa.DataType) -> bool:
         """Tell whether columns of this type can be aggregated so."""
-        return _is_number(kind)
+        return is_number(kind)
 
     @property
     @abstractmethod
@@ -94,6 +107,7 @@ class Count(Result):
     """Rows, or values that are not null."""
 
     least_columns: ClassVar[int] = 0
+    spelling: ClassVar[str] = "[(x)]"
 
     def fits(self, kind: pa.DataType) -> bool:
         """Accept every type."""
@@ -222,10 +236,11 @@ class Max(Extreme):
 def has_order(kind: pa.DataType) -> bool:
     """Tell whether values of a type can be compared."""
     ordered = (types.is_temporal, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return _is_number(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
+    return is_number(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether values of a type can be added up."""
     return any(test(kind) for test in (types.is_signed_integer, types.is_floating, types.is_decimal128))
 
 

@@ -25,7 +25,8 @@ class First(Result):
     one. Keys are not split, since parts of a key know no order; ``min_by`` can be.
     """
 
-    takes_option: ClassVar[bool] = True
+    most_options: ClassVar[int] = 1
+    spelling: ClassVar[str] = "(x[, true])"
     commutative: ClassVar[bool] = False
     chosen_by: ClassVar[str] = "min_by"
 
@@ -99,6 +100,7 @@ class MaxBy(Result):
 
     least_columns: ClassVar[int] = 2
     most_columns: ClassVar[int] = 2
+    spelling: ClassVar[str] = "(x, y)"
     greatest: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from unskew.errors import ArgumentError
 from unskew.operators.aggregate_functions import Extreme
 from unskew.operators.lists import spread_out
-from unskew.operators.reductions import Mask, Numbers, sortable, valid_rows
+from unskew.operators.reductions import Mask, Numbers, valid_rows, whole_numbers
 from unskew.state.groups import Groups
 from unskew.state.index import fixed
-
-_GREATEST = np.int64(2**63 - 1)
 
 
 class Top(Extreme):
@@ -25,7 +23,8 @@ class Top(Extreme):
     The same as ``slice(sort_array(collect_list(x), false), 1, 3)`` in Spark, without keeping more than three.
     """
 
-    takes_option: ClassVar[bool] = True
+    most_options: ClassVar[int] = 1
+    spelling: ClassVar[str] = "(x, k)"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,27 +45,18 @@ class Top(Extreme):
         """Keep the greatest of values."""
         values, group_of_row = columns[0], fixed(groups.group_of_row)
         most = min(self.count, len(values))
-        rows, offsets = _kernel_top_rows(_ordered(values), valid_rows(values), group_of_row, len(groups), most)
+        rows, offsets = _kernel_top_rows(whole_numbers(values), valid_rows(values), group_of_row, len(groups), most)
         return [self._lists(values, rows, offsets)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
         """Keep the greatest of those kept."""
         values, starts = spread_out(states[0])
         order, group_starts = fixed(groups.order), fixed(groups.starts)
-        places, offsets = _kernel_top_lists(_ordered(values), fixed(starts), order, group_starts, self.count)
+        places, offsets = _kernel_top_lists(whole_numbers(values), fixed(starts), order, group_starts, self.count)
         return [self._lists(values, places, offsets)]
 
     def _lists(self, values: pa.Array, places: NDArray[np.int32], offsets: NDArray[np.int32]) -> pa.Array:
         return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(places)), type=self.kind)
-
-
-def _ordered(values: pa.Array) -> Numbers:
-    """Return whole numbers in the order of the values."""
-    numbers = sortable(values)
-    if numbers.dtype.kind == "f":
-        floats, numbers = numbers, np.empty(len(numbers), np.int64)
-        _kernel_float_order(fixed(floats), numbers)
-    return fixed(numbers)
 
 
 @njit(cache=True)
@@ -127,16 +117,3 @@ def _kernel_top_lists(
                 at += 1
         offsets[group + 1] = end
     return places[:end].copy(), offsets
-
-
-@njit(cache=True)
-def _kernel_float_order(values: NDArray[np.float64], numbers: Numbers) -> None:
-    """Turn the bits of floats into whole numbers of the same order, NaN the greatest; -0.0 equals 0.0."""
-    bits = values.view(np.int64)
-    for row in range(len(values)):
-        if np.isnan(values[row]):
-            numbers[row] = _GREATEST
-        elif bits[row] < 0:
-            numbers[row] = -(bits[row] & _GREATEST)
-        else:
-            numbers[row] = bits[row]

@@ -97,7 +97,7 @@ class Operator(ABC):
     learns: ClassVar[bool] = False
     """Whether the operator learns from each batch, for all tasks of the next one (see `Learner`)."""
 
-    memory: ClassVar[str | ResourceFunction] = "linear"
+    memory: str | ResourceFunction = "linear"
     """How a key's state grows with its share of the rows: ``"constant"``, ``"linear"``, ``"quadratic"`` or your own."""
 
     compute: ClassVar[str | ResourceFunction] = "linear"

@@ -20,6 +20,7 @@ Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _NONE = -1
+_GREATEST = np.int64(2**63 - 1)
 
 
 def sum_by_group(values: pa.Array, groups: Groups) -> pa.Array:
@@ -76,7 +77,18 @@ def sortable(values: pa.Array) -> NDArray[Any]:
         return fixed_width(values, kind.to_pandas_dtype()).astype(np.float64, copy=False)
     if types.is_signed_integer(kind) or types.is_temporal(kind):
         return fixed_width(values, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64, copy=False)
-    return np.asarray(pc.rank(values, tiebreaker="dense").to_numpy()).astype(np.int64)
+    encoded = values.dictionary_encode()  # words repeat, and comparing them is what takes long
+    ranks = np.append(pc.rank(encoded.dictionary, tiebreaker="dense").to_numpy(), 0).astype(np.int64)
+    return np.asarray(ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()])
+
+
+def whole_numbers(values: pa.Array) -> Numbers:
+    """Return int64 numbers in the order of the values, equal where these are; NaN is the greatest, -0.0 equals 0.0."""
+    numbers = sortable(values)
+    if numbers.dtype.kind == "f":
+        floats, numbers = numbers, np.empty(len(numbers), np.int64)
+        _kernel_float_order(fixed(floats), numbers)
+    return fixed(numbers)
 
 
 def valid_rows(values: pa.Array) -> Mask:
@@ -164,3 +176,16 @@ def _kernel_extreme(values: NDArray[Any], valid: Mask, group_of_row: Numbers, gr
             more = value > best or (np.isnan(value) and not np.isnan(best))
             if (greatest and more) or (not greatest and less):
                 rows[group] = row
+
+
+@njit(cache=True)
+def _kernel_float_order(values: NDArray[np.float64], numbers: Numbers) -> None:
+    """Turn the bits of floats into whole numbers of the same order, NaN the greatest; -0.0 equals 0.0."""
+    bits = values.view(np.int64)
+    for row in range(len(values)):
+        if np.isnan(values[row]):
+            numbers[row] = _GREATEST
+        elif bits[row] < 0:
+            numbers[row] = -(bits[row] & _GREATEST)
+        else:
+            numbers[row] = bits[row]

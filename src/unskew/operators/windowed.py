@@ -75,7 +75,7 @@ class Windowed(Operator):
     way its state is dropped. Without a watermark on the window's column nothing is late and nothing is dropped.
     """
 
-    memory: ClassVar[str] = "constant"
+    memory = "constant"
     output_column: ClassVar[str] = "window"
 
     def __init__(self, on: str | None, output_mode: str, aggregates: Mapping[str, str]) -> None:
@@ -105,6 +105,7 @@ class Windowed(Operator):
         if taken:
             raise ArgumentError("the window itself has this name", got=taken[0], hint="choose another name")
         self._aggregate = self._aggregate.bind(self.input_schema, self.key)
+        self.memory = self._aggregate.memory
         self.time_mode = "event" if self.has_watermark else "none"
         self.deadline = DEADLINE if self.has_watermark else None
         if self.output_mode == "append" and not self.has_watermark:

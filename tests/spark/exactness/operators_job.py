@@ -58,7 +58,14 @@ def stages(events: Any) -> dict[str, Any]:
         ),
         "table-join": balanced(table, seed=11).apply(TableJoin("table", how="left")),
         "aggregates-totals": balanced(events, seed=6).aggregate(
-            n="count", spread="var_pop(id)", different="approx_count_distinct(id)", best="top(id, 3)"
+            n="count",
+            spread="var_pop(id)",
+            different="approx_count_distinct(id)",
+            best="top(id, 3)",
+            words="count_distinct(word)",
+            some="collect_set(word, 5)",
+            middle="median(id)",
+            upper="percentile_approx(id, 0.9)",
         ),
         "hitters-totals": balanced(events, seed=7).apply(HeavyHitters("word", capacity=50)),
         "histogram-totals": balanced(events, seed=8).apply(Histogram("id", bins=4000)),
