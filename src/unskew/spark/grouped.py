@@ -61,16 +61,17 @@ class Grouped(ABC):
         ``agg(F.sum("amount").alias("total"), F.count("*"))`` or ``agg({"amount": "sum"})``. An aggregate that unskew
         does not have is refused.
         """
-        if len(exprs) == 1 and isinstance(exprs[0], dict):
-            given = {self._spark_groups().agg(each).columns[-1]: each for each in from_dict(exprs[0])}
-            native = self._spark_groups().agg(exprs[0])  # which puts them into an order of its own
-            return self._like_spark(native, [given[name] for name in native.columns[-len(given) :]])
-        columns = [each for each in exprs if isinstance(each, Column)]
+        as_dict = exprs[0] if len(exprs) == 1 and isinstance(exprs[0], dict) else {}
+        columns = from_dict(as_dict) if as_dict else [each for each in exprs if isinstance(each, Column)]
         if not columns or len(columns) < len(exprs):
             raise ArgumentError("aggregates are columns, or one dictionary", got=exprs, hint='F.sum("amount")')
         for each in columns:
             Aggregates(self.events).of(each)  # before Spark says what it thinks of it
-        return self._like_spark(self._spark_groups().agg(*columns), columns)
+        native = self._spark_groups().agg(*exprs)
+        if as_dict:  # which Spark puts into an order of its own
+            by_name = {self._spark_groups().agg(each).columns[-1]: each for each in columns}
+            columns = [by_name[name] for name in native.columns[-len(columns) :]]
+        return self._like_spark(native, columns)
 
     def count(self) -> Stage:
         """Count the rows, in a column ``count``."""
@@ -96,9 +97,8 @@ class Grouped(ABC):
 
     def _each(self, function: str, names: Sequence[str]) -> Stage:
         native = getattr(self._spark_groups(), function)(*names)
-        return self._like_spark(
-            native, [getattr(sql, function)(sql.col(name)) for name in names or numeric_columns(self.events)]
-        )
+        over = names or [quoted(name) for name in numeric_columns(self.events)]
+        return self._like_spark(native, [getattr(sql, function)(name) for name in over])
 
     def _spark_groups(self) -> Any:
         """Return what Spark has in this place."""
@@ -136,7 +136,8 @@ class Grouped(ABC):
     @property
     def _event_time(self) -> str:
         """The column with the watermark; empty if there is none."""
-        return (arrow_schema(self.events).metadata or {}).get(EVENT_TIME_METADATA, b"").decode()
+        metadata = arrow_schema(self.events).metadata or {}
+        return str(metadata.get(EVENT_TIME_METADATA, b""), "utf-8")
 
     def _check_watermark(self) -> None:
         """Refuse where Spark would drop rows by a watermark that unskew does not go by, or the other way round."""
