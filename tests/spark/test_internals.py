@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import ParseException
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from unskew.spark.internals import read_call, read_selected
@@ -62,12 +63,13 @@ def test_text_that_is_not_sql_is_told(spark: Any) -> None:
 
 def test_what_is_selected_is_read_as_spark_has_resolved_it(spark: Any) -> None:
     rows = spark.range(1).selectExpr("id", "'x' as name", "1 as `a.b`", "struct(1 as one) as `both`")
-    assert read_selected(rows.select("id")) == ("id", "id")
-    assert read_selected(rows.select("`a.b`")) == ("`a.b`", "a.b")
-    assert read_selected(rows.select(rows.id)) == ("id", "id")
-    assert read_selected(rows.select("both.one")) == ("both.one", None)
-    assert read_selected(rows.select(F.col("id").alias("other"))) == ("id", None)
-    assert read_selected(rows.select(F.concat("name", F.lit("it's")))) == ("concat(name, 'it\\'s')", None)
-    assert read_selected(rows.select("*")) is None
-    assert read_selected(rows.select(F.max("id"))) is None
-    assert read_selected(rows.select(F.explode(F.array("id")))) is None
+    assert read_selected(rows, F.col("id")) == ("id", "id")
+    assert read_selected(rows, F.col("`a.b`")) == ("`a.b`", "a.b")
+    assert read_selected(rows, rows.id) == ("id", "id")
+    assert read_selected(rows, F.col("both.one")) == ("both.`one`", None)
+    assert read_selected(rows, F.col("id").alias("other")) == ("id", None)
+    assert read_selected(rows, F.concat("name", F.lit("it's"))) == ("concat(name, 'it\\'s')", None)
+    assert read_selected(rows, F.col("*")) is None
+    assert read_selected(rows, F.max("id")) is None
+    assert read_selected(rows, F.explode(F.array("id"))) is None
+    assert read_selected(rows, F.sum("id").over(Window.partitionBy("name"))) is None

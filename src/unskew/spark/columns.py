@@ -32,15 +32,14 @@ class Aggregates:
 
     def __init__(self, events: DataFrame) -> None:
         self._events, self._spark = events, events.sparkSession
-        self._expressions: dict[str, DataFrame] = {}
-        self._columns: dict[str, Column] = {}
+        self._expressions: dict[str, Column] = {}
 
     @property
     def rows(self) -> DataFrame:
         """The stream, with a column more for every expression."""
-        if not self._columns:
+        if not self._expressions:
             return self._events
-        added = [column.alias(expression_column(text)) for text, column in self._columns.items()]
+        added = [column.alias(expression_column(text)) for text, column in self._expressions.items()]
         return self._events.select("*", *added)
 
     def in_words(self, name: str, text: str) -> str:
@@ -75,8 +74,7 @@ class Aggregates:
 
     def _word(self, argument: Column) -> str:
         """Return a column of the stream by its name, or an expression in backticks."""
-        selected = self._events.select(argument)
-        read = read_selected(selected)
+        read = read_selected(self._events, argument)
         if read is None:
             _refuse("an aggregate in unskew is over one value of each row", argument)
         text, name = read
@@ -84,10 +82,9 @@ class Aggregates:
             return name
         if expression_column(text) in self._events.columns:
             raise ColumnError("a column of the stream has the name that this expression needs", got=text)
-        known = self._expressions.setdefault(text, selected)
-        if not known.sameSemantics(selected):  # such as two functions of one name
+        known = self._expressions.setdefault(text, argument)
+        if not self._events.select(known).sameSemantics(self._events.select(argument)):  # two functions of one name
             raise ArgumentError("two different expressions read the same", got=text, hint=FIRST_NAME_IT)
-        self._columns.setdefault(text, argument)
         return quoted(text)
 
 

@@ -80,7 +80,7 @@ def grouping(events: DataFrame, given: Sequence[str | Column]) -> tuple[tuple[st
 
 
 def _name(events: DataFrame, column: Column) -> str:
-    read = read_selected(events.select(column))
+    read = read_selected(events, column)
     if read is None or read[1] is None:
         raise ArgumentError(
             "a key is a column of the stream",

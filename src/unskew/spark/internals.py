@@ -83,16 +83,16 @@ def read_call(spark: SparkSession, column: Column) -> Call | None:
     )
 
 
-def read_selected(selected: DataFrame) -> tuple[str, str | None] | None:
-    """Return the only expression of a select as Spark resolved it: its SQL, and its name if it is a plain column.
+def read_selected(rows: DataFrame, column: Column) -> tuple[str, str | None] | None:
+    """Return the SQL of a column of some rows as Spark resolves it, and its name if it is one of their own columns.
 
-    None if it is not one expression that gives a value for each row.
+    None if it is not one expression with a value for each row: a star, an aggregate, a window function, a generator.
     """
-    frame: Any = selected
-    plan = frame._jdf.queryExecution().analyzed()
-    if _kind(plan) != "Project" or plan.projectList().length() != 1:
+    frames: list[Any] = [rows, rows.select(column)]
+    below, selected = (frame._jdf.queryExecution().analyzed() for frame in frames)
+    if _kind(selected) != "Project" or selected.projectList().length() != 1 or not selected.child().equals(below):
         return None
-    expression = plan.projectList().head()
+    expression = selected.projectList().head()
     if _kind(expression) == "AttributeReference":
         return expression.sql(), expression.name()
     return expression.child().sql(), None
