@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def drawn(batches: int, rows: int = 150) -> list[pa.Table]:
             "o'dd name": pa.array(random.integers(0, 3, n), pa.int32()),
             "items": pa.array(random.integers(-50, 50, n), pa.int32(), mask=random.random(n) < 0.1),
             "price": pa.array(random.integers(0, 640, n) / 64, mask=random.random(n) < 0.1),
-            "paid": pa.array(random.integers(0, 10**6, n)).cast(pa.decimal128(8, 0)).cast(pa.decimal128(8, 2)),
+            "paid": pa.array(
+                [Decimal(cents) / 100 for cents in random.integers(0, 10**6, n).tolist()], pa.decimal128(8, 2)
+            ),
             "ts": pa.array(second * SECOND, pa.timestamp("us", "UTC"), mask=random.random(n) < 0.02),
         }
         tables.append(pa.table(columns))
@@ -88,7 +91,7 @@ def many(groups: Any) -> Any:
         F.expr("sum(items)"),
         F.min(F.concat("user", F.lit(" said 'a.b', (`%`"))),
         F.sum(F.when(F.col("user") == "it's, ('u1'", 2).otherwise(1)),
-        F.max_by("items", F.struct("ts").getField("ts")),
+        F.max_by("items", F.col("items") * 2),
         F.approx_count_distinct("items"),
     )
 

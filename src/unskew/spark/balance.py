@@ -285,11 +285,11 @@ class BalancedStream(Grouped):
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
         if self.span is not None:
             raise ArgumentError("windows are for aggregates", got=operator, hint="group by the key alone")
-        stage = self.run(operator)
-        return stage if output_schema is None else replace(stage, output_schema=output_schema)
+        return self._run(operator, output_schema)
 
-    def run(self, operator: Operator, native: StructType | None = None) -> Stage:
-        """Run an operator; `native` has the names and types that Spark gives its results."""
+    def _run(
+        self, operator: Operator, output_schema: StructType | None = None, native: StructType | None = None
+    ) -> Stage:
         events, schema = self.events, arrow_schema(self.events)
         bound = operator.bind(schema, self.key)
         if len(bound.columns_read) < len(schema):
@@ -308,7 +308,7 @@ class BalancedStream(Grouped):
                 got=operator,
                 hint="leave split= out; every key then has one owner",
             )
-        output = from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True)
+        output = output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True)
         planning = self.settings.planning
         planner = planning.planner.knowing(bound.memory, bound.compute)
         return Stage(

@@ -44,8 +44,10 @@ class Grouped(ABC):
     span: Span | None = None
 
     @abstractmethod
-    def run(self, operator: Operator, native: StructType | None = None) -> Stage:
-        """Run an operator; `native` has the names and types that Spark gives its results."""
+    def _run(
+        self, operator: Operator, output_schema: StructType | None = None, native: StructType | None = None
+    ) -> Stage:
+        """Run an operator; its output has the names that Spark gives it in `native`, and must have the types."""
 
     def aggregate(self, **aggregates: str) -> Stage:
         """Keep aggregates per key and window: ``aggregate(n="count", total="sum(price * items)")``.
@@ -125,7 +127,7 @@ class Grouped(ABC):
 
         def in_mode(mode: str | None) -> Stage:
             operator = running(words, mode) if span is None else span.operator(words, mode)
-            return grouped.run(operator, native)
+            return grouped._run(operator, native=native)
 
         if span is None:
             return replace(in_mode("update"), in_mode=in_mode)
