@@ -55,7 +55,7 @@ def run(rows: Any, mode: str, checkpoint: Path) -> tuple[list[tuple[str, str]], 
 
     def sink(rows: Any, batch_id: int) -> None:
         columns[:] = [(field.name, field.dataType.simpleString()) for field in rows.schema]
-        found = sorted(repr(tuple(row)) for row in rows.collect())
+        found = sorted(repr([round(v, 9) if isinstance(v, float) else v for v in row]) for row in rows.collect())
         if found:
             batches[batch_id] = found
 
