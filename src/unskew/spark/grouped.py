@@ -148,7 +148,7 @@ class Grouped(ABC):
                 raise ArgumentError(
                     "a key column has a watermark, by which Spark would drop keys",
                     got=name,
-                    hint="group by F.window(...) instead, or copy the column without it: withMetadata(name, {})",
+                    hint="group by F.window(...) instead, or leave the watermark out",
                 )
         if self.span is None or self.span.on not in self.events.columns:
             return
