@@ -82,7 +82,7 @@ def test_a_file_that_is_not_there() -> None:
         ({"sink": "rate"}, "there is no such sink, got 'rate'"),
         ({"sink": "console:x"}, "console takes no address"),
         ({"key": "user,"}, "a column of the key is missing, got 'user,'"),
-        ({"aggregate": "product(x)"}, "this is not an aggregate, got 'product"),
+        ({"aggregate": "product(x)"}, "unskew has no such aggregate, got 'product"),
         ({"aggregate": "count, count"}, "two results are called 'count'"),
         ({"aggregate": "count,,sum(x)"}, "an aggregate is missing"),
         ({"operator": "aggregate"}, "one of the two, got"),

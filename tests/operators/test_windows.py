@@ -226,7 +226,7 @@ def test_far_away_times_do_not_overflow() -> None:
         (lambda: WindowAggregate("1 month", n="count"), ArgumentError, "not a duration"),
         (lambda: WindowAggregate("0 seconds", n="count"), ArgumentError, "has a length"),
         (lambda: WindowAggregate("5 seconds", "10 seconds", n="count"), ArgumentError, "at most their size"),
-        (lambda: WindowAggregate("5 seconds", output_mode="complete", n="count"), ArgumentError, "output mode"),
+        (lambda: WindowAggregate("5 seconds", output_mode="replace", n="count"), ArgumentError, "output mode"),
         (lambda: SessionAggregate("0 seconds", n="count"), ArgumentError, "has a length"),
         (lambda: WindowAggregate("5 seconds"), ArgumentError, "nothing to aggregate"),
         (lambda: WindowAggregate("5 seconds", n="count"), ArgumentError, "need a column of times"),
@@ -258,3 +258,32 @@ def test_durations_in_words() -> None:
     for wrong in ("", "ten minutes", "5", "5 minutes and", "minutes 5"):
         with pytest.raises(ArgumentError, match="not a duration"):
             microseconds(wrong)
+
+
+def test_complete_mode_yields_all_windows_and_drops_nothing() -> None:
+    times = [[3, 4, 12], [50], [], [1, 52]]
+    tables = [
+        pa.table({"key": ["a"] * len(each), "ts": pa.array([1_000_000 * t for t in each], pa.timestamp("us"))})
+        for each in times
+    ]
+    operator = WindowAggregate("10 seconds", output_mode="complete", n="count")
+    result = run(operator, tables, key="key", watermark=("ts", "0 seconds"))
+    got = [{row["window"]["start"].second: row["n"] for row in output.to_pylist()} for output in result.outputs]
+    assert got == [{0: 2, 10: 1}, {0: 2, 10: 1, 50: 1}, {0: 2, 10: 1, 50: 1}, {0: 3, 10: 1, 50: 2}]
+    assert result.late_rows == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("make", [WindowAggregate, SessionAggregate])
+def test_the_window_stands_where_it_is_placed(make: Any) -> None:
+    rows = pa.table({"a": ["x"], "b": [1], "ts": pa.array([5_000_000], pa.timestamp("us"))})
+    later = pa.table({"a": ["x"], "b": [1], "ts": pa.array([500_000_000], pa.timestamp("us"))})
+    operator = make("10 seconds", n="count")
+    plain, moved = (
+        run(each, [rows, later, later.slice(0, 0)], key=["a", "b"], watermark=("ts", "0 seconds"))
+        for each in (operator, operator.placed(1))
+    )
+    window = operator.output_column
+    assert plain.outputs[2].column_names == ["a", "b", window, "n"]
+    assert moved.outputs[2].column_names == ["a", window, "b", "n"]
+    assert moved.outputs[2].select(plain.outputs[2].column_names).equals(plain.outputs[2])
+    assert repr(operator.placed(1)) == f"{operator!r}.placed(1)"

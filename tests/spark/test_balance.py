@@ -290,9 +290,9 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
         (lambda: unskew.balance(events, "key", interval="soon"), ArgumentError, "not a duration, got 'soon'"),
         (lambda: unskew.balance(events, "key", interval=0), ArgumentError, "at least 1, got 0"),
         (
-            lambda: unskew.balance(events, "key").aggregate(n="count").writeStream.outputMode("complete"),
+            lambda: unskew.balance(events, "key").aggregate(n="count").writeStream.outputMode("append"),
             ArgumentError,
-            "in update mode, got 'complete'",
+            "append mode needs windows",
         ),
     ):
         with pytest.raises(error, match=message):

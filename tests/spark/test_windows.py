@@ -143,7 +143,7 @@ def test_the_stream_must_have_what_windows_need(spark: Any, tmp_path: Path) -> N
     with pytest.raises(ArgumentError, match="append mode"):
         timed.session_window("1 minute").aggregate(n="count").writeStream.outputMode("update")
     with pytest.raises(ArgumentError, match="no such output mode"):
-        timed.window("1 minute").aggregate(n="count").writeStream.outputMode("complete")
+        timed.window("1 minute").aggregate(n="count").writeStream.outputMode("replace")
     with pytest.raises(ArgumentError, match="cannot be split"):
         shared = unskew.balance(events, "user", split="auto").window("1 minute", on="ts", output_mode="update")
         shared.aggregate(n="count")

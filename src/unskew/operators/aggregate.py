@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from functools import cached_property
+from typing import Self
 
 import pyarrow as pa
 from pyarrow import types
@@ -50,11 +52,14 @@ RESULTS: dict[str, type[Result]] = {
 """The functions by the names that Spark has for them; ``top`` is ours."""
 
 _ANY_ROW = "*"
+_COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")  # not within backticks
 _CALL = re.compile(r"\s*(\w+)\s*(?:\(\s*(.*?)\s*\))?\s*", re.DOTALL)
 
 
 class Aggregate(Mergeable):
     """Keeps any number of aggregates per key and yields those of every key that had rows, as Spark's update mode does.
+
+    `complete` gives one that yields those of all keys in every batch.
 
     Nulls are passed over; an aggregate over no value is null, a count 0. Types are Spark's: a sum of integers is a
     long, of floats a double, of ``decimal(p, s)`` a ``decimal(p + 10, s)``; a mean is a double, of decimals
@@ -74,7 +79,8 @@ class Aggregate(Mergeable):
         ``"last(x)"`` (``"last(x, true)"`` passes over nulls), ``"min_by(x, y)"``, ``"max_by(x, y)"``,
         ``"approx_count_distinct(x)"``, ``"top(x, 3)"``, ``"count_distinct(x)"``, ``"count_distinct(x, y)"``,
         ``"collect_set(x, 100)"``, ``"median(x)"``, ``"percentile(x, 0.9)"``, ``"percentile_approx(x, 0.9)"``. See the
-        classes in `RESULTS`.
+        classes in `RESULTS`. An expression stands in backticks, ``"sum(`a * b`)"``: its values are in the column that
+        `expression_column` names.
 
     Examples
     --------
@@ -91,14 +97,21 @@ class Aggregate(Mergeable):
 
     memory = "constant"
 
-    def __init__(self, **columns: str) -> None:
+    def __init__(self, /, **columns: str) -> None:
         if not columns:
             raise ArgumentError("there is nothing to aggregate", hint='name a result, for instance n="count"')
         self.columns = columns
-        self._calls = {name: _parsed(name, text) for name, text in columns.items()}
+        self._calls = {name: parse_call(name, text) for name, text in columns.items()}
+
+    def complete(self) -> Self:
+        """Return the same aggregates in complete mode: every batch yields those of all keys."""
+        whole = copy.copy(self)
+        whole.output_mode = "complete"
+        return whole
 
     def __repr__(self) -> str:
-        return f"Aggregate({', '.join(f'{name}={text!r}' for name, text in self.columns.items())})"
+        text = f"Aggregate({', '.join(f'{name}={text!r}' for name, text in self.columns.items())})"
+        return f"{text}.complete()" if self.output_mode == "complete" else text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregate) and repr(self) == repr(other)
@@ -174,22 +187,47 @@ class Aggregate(Mergeable):
         return tuple(results)
 
 
-def _parsed(name: str, text: str) -> tuple[type[Result], list[str], tuple[str, ...]]:
+def expression_column(text: str) -> str:
+    """Return the name of the column that holds an expression's values: the same in every start.
+
+    It has neither dots nor backticks: Spark cannot hand such a column to Python.
+
+    >>> expression_column("price * 1.5")
+    '=price * 1%2E5'
+    """
+    return "=" + text.replace("%", "%25").replace(".", "%2E").replace("`", "%60")
+
+
+def function_names() -> str:
+    """Return all functions as people write them.
+
+    >>> print(function_names())
+    count[(x)], sum(x), ..., min_by(x, y), max_by(x, y), ...
+    """
+    return ", ".join(name + known.spelling for name, known in RESULTS.items())
+
+
+def parse_call(name: str, text: str) -> tuple[type[Result], list[str], tuple[str, ...]]:
     """Return function, columns and options of a call in words."""
     call = _CALL.fullmatch(text)
     make = RESULTS.get(call[1].lower()) if call else None
     if call and make is not None:
         words = [call[2]] if call[2] and call[2] != _ANY_ROW else []
         if make.most_columns + make.most_options > 1:
-            words = [word.strip() for word in (call[2] or "").split(",")]
-        columns, options = words[: make.most_columns], words[make.most_columns :]
+            words = [word.strip() for word in _COMMA.split(call[2] or "")]
+        columns, options = [_column(word) for word in words[: make.most_columns]], words[make.most_columns :]
         enough = make.least_columns <= len(columns) and len(options) <= make.most_options
         if enough and all(words) and (call[2] != _ANY_ROW or make is Count):
             return make, columns, tuple(options)
-    hint = f"one of {', '.join(function + known.spelling for function, known in RESULTS.items())}"
+    hint = f"one of {function_names()}"
     if call and make is not None:
         hint = f"write {call[1].lower()}{make.spelling}"
-    raise ArgumentError("this is not an aggregate", where=f"result {name!r}", got=text, hint=hint)
+    raise ArgumentError("unskew has no such aggregate", where=f"result {name!r}", got=text, hint=hint)
+
+
+def _column(word: str) -> str:
+    quoted = len(word) > 1 and word[0] == word[-1] == "`"
+    return expression_column(word[1:-1].replace("``", "`")) if quoted else word
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:

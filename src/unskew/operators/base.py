@@ -36,7 +36,7 @@ INPUT, TIME = "input", "time"
 """Columns of rows that come from several streams: the name of a row's stream, and its event time."""
 
 TimeMode = Literal["none", "processing", "event"]
-OutputMode = Literal["update", "append"]
+OutputMode = Literal["update", "append", "complete"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,11 @@ class Operator(ABC):
     """How the work on a key grows with its share of the rows. Where the work is measured, the measurement counts."""
 
     output_mode: OutputMode = "update"
-    """Whether an output row replaces an earlier one with the same `output_key` (``"update"``) or not (``"append"``)."""
+    """Whether an output row replaces an earlier one with the same `output_key` (``"update"``) or not (``"append"``).
+
+    In ``"complete"`` mode the rows of a batch replace those of all batches before. Every channel with state is called
+    in every batch, and `expire` returns what it holds.
+    """
 
     deadline: str | None = None
     """The int64 state column that says, in milliseconds, when a key is due. `KeyedState.due` looks at it."""
@@ -238,7 +242,7 @@ class Mergeable(Operator):
     Subclasses say how to turn rows into state (`lift`), how to merge states (`merge`) and how to turn state into output
     (`finish`). This class does the rest: it updates state, combines rows before the shuffle, and merges split keys.
 
-    `update` returns exactly one row per group, in group order.
+    `update` returns exactly one row per group, in group order; in complete mode it returns none.
     """
 
     mergeable: ClassVar[bool] = True
@@ -248,8 +252,11 @@ class Mergeable(Operator):
 
     @property
     def splittable(self) -> bool:
-        """Whether keys may be split. The order of rows is lost between parts, so states must merge in any order."""
-        return super().splittable and self.commutative
+        """Whether keys may be split. The order of rows is lost between parts, so states must merge in any order.
+
+        In complete mode they may not: a channel puts out all that it holds, and would put out its part of a key.
+        """
+        return super().splittable and self.commutative and self.output_mode != "complete"
 
     @abstractmethod
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -283,6 +290,13 @@ class Mergeable(Operator):
         """Merge partial states into the state held. A key may have any number of them."""
         values = self._merged(state, groups, rows.select(self.value_schema.names))
         state.put(groups, values)
+        return self.output_schema.empty_table() if self.output_mode == "complete" else self.finish(groups.keys, values)
+
+    def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
+        """In complete mode, return the output rows of all keys held; reads the channel's whole state."""
+        if self.output_mode != "complete":
+            return super().expire(state, clock)
+        groups, values = state.group_stored(pa.concat_tables([state.row_schema.empty_table(), *state.scan()]))
         return self.finish(groups.keys, values)
 
     def absorb(self, state: KeyedState, rows: pa.Table) -> None:

@@ -79,7 +79,7 @@ class SessionAggregate(Windowed, Mergeable):
 
     def __repr__(self) -> str:
         results = ", ".join(f"{name!r}: {text!r}" for name, text in self.aggregates.items())
-        return f"SessionAggregate({self.gap!r}, on={self.on!r}, aggregates={{{results}}})"
+        return f"SessionAggregate({self.gap!r}, on={self.on!r}, aggregates={{{results}}}){self._placed}"
 
     @property
     def time_lists(self) -> tuple[str, ...]:

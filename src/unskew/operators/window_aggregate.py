@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Mergeable, Updated
+from unskew.operators.base import Clock, Mergeable, OutputMode, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.pairs import pairs_in_runs, pairs_of
 from unskew.operators.presum import Presum
@@ -39,7 +39,7 @@ class WindowAggregate(Windowed, Mergeable):
     on
         The column of times; by default the one with the watermark.
     output_mode
-        ``"append"`` or ``"update"``, as Spark defines them.
+        ``"append"``, ``"update"`` or ``"complete"``, as Spark defines them.
     aggregates, columns
         Name of each result, and what it is; see `Aggregate`.
 
@@ -65,7 +65,7 @@ class WindowAggregate(Windowed, Mergeable):
         slide: str | None = None,
         offset: str = "0 seconds",
         on: str | None = None,
-        output_mode: str = "append",
+        output_mode: OutputMode = "append",
         aggregates: Mapping[str, str] | None = None,
         **columns: str,
     ) -> None:
@@ -81,7 +81,8 @@ class WindowAggregate(Windowed, Mergeable):
     def __repr__(self) -> str:
         given = [repr(self.size), repr(self.slide), f"offset={self.offset!r}", f"on={self.on!r}"]
         results = ", ".join(f"{name!r}: {text!r}" for name, text in self.aggregates.items())
-        return f"WindowAggregate({', '.join(given)}, output_mode={self.output_mode!r}, aggregates={{{results}}})"
+        given += [f"output_mode={self.output_mode!r}", f"aggregates={{{results}}}"]
+        return f"WindowAggregate({', '.join(given)}){self._placed}"
 
     def check(self) -> None:
         """Take over from the aggregates whether their order matters."""
@@ -150,7 +151,7 @@ class WindowAggregate(Windowed, Mergeable):
         merged, window_of_part = self._united(before.followed_by(windows), len(groups))
         touched = np.bincount(windows.group, minlength=len(groups)) > 0
         state.put(groups, self.as_values(merged, len(groups)), where=touched)
-        if self.output_mode == "append":
+        if self.output_mode != "update":
             return Updated(self.output_schema.empty_table(), late_rows=late_rows)
         changed = np.zeros(len(merged), np.bool_)
         changed[window_of_part[len(before) :]] = True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import Clock, Operator, require_column
+from unskew.operators.base import Clock, Operator, OutputMode, require_column
 from unskew.operators.lists import concatenated, cut
 from unskew.operators.presum import quoted
 from unskew.state.groups import Groups
@@ -73,15 +74,20 @@ class Windowed(Operator):
     at or before the watermark of the batch before. A window is closed when it ends at or before the watermark: in
     append mode it is put out then, once; in update mode windows are put out in every batch that changes them. Either
     way its state is dropped. Without a watermark on the window's column nothing is late and nothing is dropped.
+    In complete mode all windows are put out in every batch; nothing is late and nothing is dropped there either.
     """
 
     memory = "constant"
     output_column: ClassVar[str] = "window"
+    place: int | None = None
+    """Where the window stands among the key columns of the output; by default it stands behind them."""
 
-    def __init__(self, on: str | None, output_mode: str, aggregates: Mapping[str, str]) -> None:
-        if output_mode not in ("append", "update"):
-            raise ArgumentError("there is no such output mode", got=output_mode, hint="append or update")
-        self.on, self.output_mode = on, "append" if output_mode == "append" else "update"
+    def __init__(self, on: str | None, output_mode: OutputMode, aggregates: Mapping[str, str]) -> None:
+        if output_mode not in get_args(OutputMode):
+            raise ArgumentError(
+                "there is no such output mode", got=output_mode, hint=f"one of {', '.join(get_args(OutputMode))}"
+            )
+        self.on, self.output_mode = on, output_mode
         self.aggregates = dict(aggregates)
         self._aggregate = Aggregate(**self.aggregates)
 
@@ -90,6 +96,12 @@ class Windowed(Operator):
 
     def __hash__(self) -> int:
         return hash(repr(self))
+
+    def placed(self, place: int) -> Self:
+        """Return the same operator with the window at this place among the output's columns."""
+        moved = copy.copy(self)
+        moved.place = place
+        return moved
 
     def check(self) -> None:
         """Refuse columns that cannot be used so, and append mode without a watermark."""
@@ -123,8 +135,8 @@ class Windowed(Operator):
 
     @property
     def has_watermark(self) -> bool:
-        """Whether the column of times is the one that the stream has a watermark on."""
-        return self.event_time == self.time
+        """Whether the column of times is the one that the stream has a watermark on, and the watermark matters."""
+        return self.event_time == self.time and self.output_mode != "complete"
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
@@ -146,11 +158,11 @@ class Windowed(Operator):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key columns, the window as a struct of start and end, and the aggregates."""
+        """The key columns, among them the window as a struct of start and end, and the aggregates."""
         instant = pa.timestamp("us", self.input_schema.field(self.time).type.tz)
         window = pa.field(self.output_column, pa.struct([pa.field("start", instant), pa.field("end", instant)]))
-        results = list(self._aggregate.output_schema)[len(self.key) :]
-        return pa.schema([*self.key_schema, window, *results])
+        columns = list(self._aggregate.output_schema)
+        return pa.schema([*columns[: self._place], window, *columns[self._place :]])
 
     @property
     @abstractmethod
@@ -164,7 +176,7 @@ class Windowed(Operator):
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Close the windows that the watermark has passed."""
         if not self.has_watermark or clock.watermark_ms is None:
-            return self.output_schema.empty_table()
+            return super().expire(state, clock)
         due = state.due(clock.watermark_ms)
         if not len(due):
             return self.output_schema.empty_table()
@@ -210,9 +222,16 @@ class Windowed(Operator):
         window = self.output_schema.field(self.output_column)
         instants = [pa.array(each).cast(window.type[0].type) for each in (windows.start, windows.end)]
         column = pa.StructArray.from_arrays(instants, fields=[window.type[0], window.type[1]])
-        columns = of_keys.columns
-        at = len(self.key)
+        columns, at = of_keys.columns, self._place
         return pa.Table.from_arrays([*columns[:at], column, *columns[at:]], schema=self.output_schema)
+
+    @property
+    def _place(self) -> int:
+        return len(self.key) if self.place is None else self.place
+
+    @property
+    def _placed(self) -> str:
+        return "" if self.place is None else f".placed({self.place})"
 
     def pane_sql(self, length: int, offset: int = 0) -> str:
         """Return SQL for the start of the span of `length` microseconds that a row's time lies in."""

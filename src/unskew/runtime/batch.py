@@ -352,7 +352,9 @@ class Batch:
         return tasks_at_home(loads, homes, self.copies) if homes else task_of, homes
 
     def _due(self) -> set[int]:
-        """Return the channels in which a deadline has come."""
+        """Return the channels in which a deadline has come; in complete mode all that have state."""
+        if self.operator.output_mode == "complete":
+            return set(self.before.channels)
         mode = self.operator.time_mode
         now = self.clock.watermark_ms if mode == "event" else self.clock.processing_time_ms
         if mode == "none" or now is None:

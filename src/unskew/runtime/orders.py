@@ -37,8 +37,8 @@ class Order:
     memory_bytes
         State that the channel may hold in its local copy; None: as much as there is room for.
     called
-        Whether the channel has to report although it gets nothing: state leaves, a deadline has come, or a key that is
-        split has rows elsewhere.
+        Whether the channel has to report although it gets nothing: state leaves, a deadline has come, a key that is
+        split has rows elsewhere, or all state is put out in every batch.
     """
 
     channel: int
@@ -81,7 +81,7 @@ def orders_for(
     manifests
         Where the state of each channel lies.
     due
-        Channels in which a deadline has come.
+        Channels in which a deadline has come, or that put out all they hold.
     split_rows
         Split keys that have rows in this batch; every channel that shares one must tell its part.
     memory_bytes

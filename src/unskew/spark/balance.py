@@ -10,16 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.hashing import check_key_type
 from unskew.operators import Operator
-from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.operators.durations import microseconds
 from unskew.operators.heaviest_keys import HeaviestKeys
 from unskew.operators.presum import quoted
@@ -31,11 +29,13 @@ from unskew.routing.table import DEFAULT_SLOTS
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.batch import BalancedBatch
-from unskew.spark.inputs import EVENT_TIME_MARK
+from unskew.spark.columns import spark_types
+from unskew.spark.grouped import Grouped
+from unskew.spark.grouping import Span, grouping
+from unskew.spark.inputs import arrow_schema
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
-from unskew.spark.plans import has_shuffle, session_cores, watermark_columns
+from unskew.spark.plans import has_shuffle, session_cores
 from unskew.spark.stage import Stage
-from unskew.spark.windowed import WindowedStream
 from unskew.splitters import Splitter, splitter
 
 GIBIBYTE = 1 << 30
@@ -50,8 +50,8 @@ OWN_TOLERANCE = 0.02
 
 def balance(
     events: DataFrame,
-    key: str | Sequence[str],
-    *,
+    key: str | Column | Sequence[str | Column],
+    *more: str | Column,
     channels: int | Literal["auto"] | None = None,
     planner: str | Planner = "mixed",
     tolerance: float | None = None,
@@ -77,8 +77,9 @@ def balance(
     ----------
     events
         A streaming DataFrame. A static DataFrame gives a `unskew.spark.batch.BalancedBatch`, which plans once.
-    key
-        The key's column or columns.
+    key, more
+        The columns to group by, as Spark's ``groupBy`` takes them: key columns, ``"user"`` or ``F.col("user")``, and
+        for aggregates perhaps one ``F.window("ts", "10 minutes")`` or ``F.session_window("ts", "30 minutes")``.
     channels
         Parts that keys are shared out to; like the number of shuffle partitions of a native job, but a small batch runs
         several of them in one task. Defaults to the session's cores (its default parallelism). ``"auto"`` begins with
@@ -130,15 +131,13 @@ def balance(
             got=type(events).__name__,
             hint="spark.createDataFrame(...)",
         )
-    names = (key,) if isinstance(key, str) else tuple(key)
-    for name in names:
-        if name not in events.columns:
-            raise ColumnError("there is no column of that name", got=name, hint=f"one of {', '.join(events.columns)}")
-        check_key_type(name, events.schema[name].dataType.simpleString())
+    names, span = grouping(events, [*([key] if isinstance(key, (str, Column)) else key), *more])
     cores = session_cores(events.sparkSession)
     count = _checked_channels(channels, cores, slots)
     chosen, when = _planner(planner, tolerance, plan)
     if not events.isStreaming:
+        if span is not None:
+            raise ArgumentError("windows are for streams, these rows are static", where="events")
         return BalancedBatch(events, names, count, slots, chosen, tracked_keys, sample)  # type: ignore[return-value]
     if sample is not None:
         raise ArgumentError("a stream is counted batch by batch", where="sample", got=sample, hint="leave it out")
@@ -152,7 +151,7 @@ def balance(
         Splitting(split == AUTO, _scheme(split)),
         Keeping(cache_bytes, memory_budgets(memory_bytes), records),
     )
-    return BalancedStream(events, names, settings, cores)
+    return BalancedStream(events, names, settings, cores, span)
 
 
 def _checked_channels(channels: int | str | None, cores: int, slots: int) -> int:
@@ -184,20 +183,8 @@ def _planner(given: str | Planner, tolerance: float | None, plan: str | None) ->
 
 
 @dataclass(frozen=True, eq=False)
-class BalancedStream:
+class BalancedStream(Grouped):
     """A stream grouped by key, in place of Spark's `GroupedData`: say what shall be done per key."""
-
-    events: DataFrame
-    key: tuple[str, ...]
-    settings: Settings
-    cores: int
-
-    def aggregate(self, **aggregates: str) -> Stage:
-        """Keep running aggregates per key: ``aggregate(n="count", total="sum(amount)")``.
-
-        Each batch yields one row for every key that had rows in it, as Spark's update mode does.
-        """
-        return self.apply(Aggregate(**aggregates))
 
     def window(
         self,
@@ -207,17 +194,25 @@ class BalancedStream:
         offset: str = "0 seconds",
         on: str | None = None,
         output_mode: str | None = None,
-    ) -> WindowedStream:
+    ) -> BalancedStream:
         """Group by windows of event time too: ``window("10 minutes", slide="5 minutes").aggregate(n="count")``.
 
         Says what ``groupBy(key, window(time, size, slide))`` says in the same output mode; see `WindowAggregate`. The
         mode may also be said later, with ``writeStream.outputMode(...)``.
         """
-        return WindowedStream(self.apply, partial(WindowAggregate, size, slide, offset, on), output_mode)
+        make = partial(WindowAggregate, size, slide, offset, on)
+        spelled = partial(sql.window, windowDuration=size, slideDuration=slide or size, startTime=offset)
+        return self._within(Span(make, spelled, on, output_mode=output_mode))
 
-    def session_window(self, gap: str, *, on: str | None = None) -> WindowedStream:
+    def session_window(self, gap: str, *, on: str | None = None) -> BalancedStream:
         """Group by sessions too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
-        return WindowedStream(self.apply, partial(SessionAggregate, gap, on), has_modes=False)
+        spelled = partial(sql.session_window, gapDuration=gap)
+        return self._within(Span(partial(SessionAggregate, gap, on), spelled, on, has_modes=False))
+
+    def _within(self, span: Span) -> BalancedStream:
+        if self.span is not None:
+            raise ArgumentError("the stream is grouped by a window already", hint="leave one out")
+        return replace(self, span=span)
 
     def heavy_hitters(self, k: int = 100, *, capacity: int | None = None) -> Stage:
         """Find the most frequent keys of the whole stream: ``balance(events, "url").heavy_hitters(k=100)``.
@@ -300,7 +295,14 @@ class BalancedStream:
 
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
         """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
-        events, schema = self.events, _arrow_schema(self.events)
+        if self.span is not None:
+            raise ArgumentError("windows are for aggregates", got=operator, hint="group by the key alone")
+        return self._run(operator, output_schema)
+
+    def _run(
+        self, operator: Operator, output_schema: StructType | None = None, native: StructType | None = None
+    ) -> Stage:
+        events, schema = self.events, arrow_schema(self.events)
         bound = operator.bind(schema, self.key)
         if len(bound.columns_read) < len(schema):
             events = events.select(*map(quoted, bound.columns_read))
@@ -313,17 +315,19 @@ class BalancedStream:
             )
         if self.settings.splitting.by_tuple and not bound.splittable:
             raise ArgumentError(
-                "keys of this operator cannot be split: it cannot merge partial states in any order, or has timeouts",
+                "keys of this operator cannot be split: it cannot merge partial states in any order, has timeouts, or "
+                "puts out all state in complete mode",
                 got=operator,
                 hint="leave split= out; every key then has one owner",
             )
+        output = output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True)
         planning = self.settings.planning
         planner = planning.planner.knowing(bound.memory, bound.compute)
         return Stage(
             events=events,
             key=self.key,
             operator=bound,
-            output_schema=output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True),
+            output_schema=output if native is None else spark_types(native, output),
             settings=replace(self.settings, planning=replace(planning, planner=planner)),
             cores=self.cores,
             shuffled=has_shuffle(self.events),
@@ -348,15 +352,3 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
             hint="choose auto, pkg, greedy-d, d-choices, w-choices or shuffle",
         )
     return split
-
-
-def _arrow_schema(rows: DataFrame) -> pa.Schema:
-    """Return the rows' schema as tasks see it, with the column of the watermark, if there is one, in its metadata."""
-    schema = to_arrow_schema(rows.schema, timezone=rows.sparkSession.conf.get("spark.sql.session.timeZone"))
-    marked = [field.name for field in rows.schema if EVENT_TIME_MARK in field.metadata]
-    watermarks = marked or sorted(set(watermark_columns(rows)) & set(rows.columns))
-    if len(watermarks) > 1:
-        raise ArgumentError(
-            "a stream may have a watermark on one column", got=watermarks, hint="see unskew.tagged for several streams"
-        )
-    return schema.with_metadata({EVENT_TIME_METADATA: watermarks[0]}) if watermarks else schema

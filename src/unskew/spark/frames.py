@@ -27,18 +27,25 @@ class ReadPieces:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for place in taken_in(self.files, batches):
             rows = unpack(self.files.read_piece(self.pieces[place]))
-            yield from rows.cast(self.schema).to_batches()
+            yield from rows.rename_columns(self.schema.names).cast(self.schema).to_batches()
 
 
 def output_frame(spark: SparkSession, output: Output, files: Files, schema: StructType) -> DataFrame:
-    """Return the rows of a batch; partitions and the order in them are a function of the record alone."""
+    """Return the rows of a batch; partitions and the order in them are a function of the record alone.
+
+    Columns go by their places: in `schema` two may have one name, as in Spark.
+    """
+    names = schema.names
+    if len(set(names)) < len(names):  # which ``mapInArrow`` does not know
+        schema = StructType([StructField(f"c{place}", field.dataType) for place, field in enumerate(schema)])
     fields = to_arrow_schema(schema, timezone=spark.conf.get("spark.sql.session.timeZone"))
     arrow = pa.schema([field.with_nullable(True) for field in fields])  # as behind any stateful operator of Spark's
     schema = StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema])
-    tables = [unpack(blob).cast(arrow) for blob in output.inline]
+    tables = [unpack(blob).rename_columns(arrow.names).cast(arrow) for blob in output.inline]
     small = spark.createDataFrame(pa.concat_tables([arrow.empty_table(), *tables]), schema=schema).coalesce(1)
     if not output.pieces:
-        return small
+        return small if schema.names == names else small.toDF(*names)
     placed = contents(spark, files, {place: (piece,) for place, piece in enumerate(output.pieces)})
     large = placed.mapInArrow(ReadPieces(files, output.pieces, arrow), schema)
-    return large.unionAll(small) if output.inline else large
+    rows = large.unionAll(small) if output.inline else large
+    return rows if schema.names == names else rows.toDF(*names)

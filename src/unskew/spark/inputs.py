@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import INPUT, TIME
+from unskew.operators.base import EVENT_TIME_METADATA, INPUT, TIME
 from unskew.spark.plans import watermark_columns
 
 EVENT_TIME_MARK = "unskew.event_time"
@@ -77,3 +79,15 @@ def _columns(key: Sequence[str], name: str, streams: dict[str, DataFrame], times
                 value = sql.col(field.name) if other == name else sql.lit(None).cast(field.dataType)
                 columns.append(value.alias(f"{other}_{field.name}", metadata={}))
     return columns
+
+
+def arrow_schema(rows: DataFrame) -> pa.Schema:
+    """Return the rows' schema as tasks see it, with the column of the watermark, if there is one, in its metadata."""
+    schema = to_arrow_schema(rows.schema, timezone=rows.sparkSession.conf.get("spark.sql.session.timeZone"))
+    marked = [field.name for field in rows.schema if EVENT_TIME_MARK in field.metadata]
+    watermarks = marked or sorted(set(watermark_columns(rows)) & set(rows.columns))
+    if len(watermarks) > 1:
+        raise ArgumentError(
+            "a stream may have a watermark on one column", got=watermarks, hint="see unskew.tagged for several streams"
+        )
+    return schema.with_metadata({EVENT_TIME_METADATA: watermarks[0]}) if watermarks else schema

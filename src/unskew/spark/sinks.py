@@ -39,6 +39,7 @@ def make_sink(
     identity: str,
     query_name: str | None,
     schema: StructType,
+    whole: bool = False,
 ) -> Sink:
     """Return the sink of a format.
 
@@ -68,6 +69,8 @@ def make_sink(
         The name that the user gave the query; the memory sink names its view after it.
     schema
         The columns of the rows to come.
+    whole
+        Whether the rows of a batch replace those of all batches before.
 
     Raises
     ------
@@ -83,7 +86,7 @@ def make_sink(
     if name == "memory":
         if not query_name:
             raise ArgumentError("a memory sink needs a name for its view", hint="call queryName(...) first")
-        return MemorySink(query_name, spark)
+        return MemorySink(query_name, spark, whole)
     if name == "noop":
         return NoopSink()
     _check_installed(spark, kind)
@@ -204,23 +207,26 @@ class NoopSink:
 
 @dataclass(frozen=True)
 class MemorySink:
-    """Keeps the rows of all batches on the driver, as a temporary view; for trying out.
+    """Keeps the rows of all batches on the driver, or of the last one, as a temporary view; for trying out.
 
     The view belongs to the user's session. A copy in another process has none, and takes the session of the rows.
     """
 
     view: str
     session: SparkSession | None = field(default=None, compare=False)
+    whole: bool = False
     batches: dict[int, pa.Table] = field(default_factory=dict, compare=False)
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        if self.whole:
+            self.batches.clear()
         self.batches[batch_id] = rows.toArrow()
         everything = pa.concat_tables([self.batches[batch] for batch in sorted(self.batches)])
         spark = self.session or rows.sparkSession
         spark.createDataFrame(everything, schema=rows.schema).createOrReplaceTempView(self.view)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MemorySink, (self.view, None, self.batches)
+        return MemorySink, (self.view, None, self.whole, self.batches)
 
 
 def _file_sink(spark: SparkSession, kind: str, options: Mapping[str, str], partition_by: tuple[str, ...]) -> Sink:

@@ -35,11 +35,14 @@ class Stage:
     shuffled
         Whether the order of the rows within a partition is not fixed.
     output_mode
-        What the rows mean: ``"update"``, or ``"append"`` where none replaces an earlier one.
+        What the rows mean: ``"update"``; ``"append"`` where none replaces an earlier one; ``"complete"`` where those of
+        a batch replace all.
     initial_state
         What per-key functions know before the first batch; see `unskew.spark.per_key.initial_state`.
     in_mode
         Makes the same stage in an output mode, where that is for `writeStream` to say.
+    default_mode
+        The output mode if it says none.
     """
 
     events: DataFrame
@@ -52,6 +55,7 @@ class Stage:
     output_mode: str = "update"
     initial_state: DataFrame | None = None
     in_mode: Callable[[str], Stage] | None = None
+    default_mode: str = "update"
 
     @property
     def writeStream(self) -> BalancedWriter:  # noqa: N802

@@ -26,7 +26,7 @@ from unskew.spark.paths import qualified
 from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
-from unskew.spark.sinks import Sink, make_sink, make_table_sink
+from unskew.spark.sinks import FILE_FORMATS, Sink, make_sink, make_table_sink
 from unskew.spark.tick import with_tick
 from unskew.state.files import Files
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from unskew.spark.stage import Stage
 
 OWN_FOLDER = "unskew"
+
+REPLACE_YOURSELF = 'outputMode("update"), or replace what is there in foreachBatch'
 
 
 class BalancedWriter:
@@ -54,13 +56,15 @@ class BalancedWriter:
         self._partition_by: tuple[str, ...] = ()
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803
-        """Say the output mode. It chooses the mode of windows; other operators have one mode.
+        """Say the output mode of aggregates; other operators have one mode.
 
-        Defaults to the operator's own mode; for windows that is ``"append"``.
+        ``"update"``: the rows that a batch has changed. ``"append"``, for windows: a row when it is final.
+        ``"complete"``: all rows in every batch. Defaults to the operator's own mode: ``"append"`` for windows,
+        ``"update"`` for running aggregates.
         """
         mode, stage = outputMode.lower(), self._stage
         if stage.in_mode is not None:
-            self._stage = stage.in_mode(mode)
+            self._stage = replace(stage, in_mode=None) if mode == stage.output_mode else stage.in_mode(mode)
         elif mode != stage.output_mode:
             raise ArgumentError(
                 f"the operator gives its rows in {stage.output_mode} mode",
@@ -121,6 +125,8 @@ class BalancedWriter:
     def toTable(self, tableName: str, **options: Any) -> BalancedQuery:  # noqa: N802, N803
         """Start the query and append its rows to a table of the catalog; see `unskew.spark.sinks.make_table_sink`."""
         self.options(**options)
+        if self._stage.output_mode == "complete":
+            raise ArgumentError("a table is appended to, and complete mode would replace it", hint=REPLACE_YOURSELF)
         spark = self._stage.events.sparkSession
         return self._start(
             lambda name, schema: make_table_sink(
@@ -137,15 +143,18 @@ class BalancedWriter:
             function = self._function
             return self._start(lambda name, schema: function)
         spark, kind = self._stage.events.sparkSession, self._format or "parquet"
+        whole = self._stage.output_mode == "complete"
+        if whole and kind.lower() in (*FILE_FORMATS, "delta"):
+            raise ArgumentError(f"a {kind} sink has no complete mode", hint=REPLACE_YOURSELF)
         return self._start(
             lambda name, schema: make_sink(
-                spark, kind, self._sink_options(), self._partition_by, name, self._name, schema
+                spark, kind, self._sink_options(), self._partition_by, name, self._name, schema, whole
             )
         )
 
     def _start(self, sink_of: Callable[[str, Any], Sink]) -> BalancedQuery:
         if self._stage.in_mode is not None:
-            self.outputMode("append")
+            self.outputMode(self._stage.default_mode)
         stage = self._stage
         spark, operator = stage.events.sparkSession, stage.operator
         check_session(spark)
