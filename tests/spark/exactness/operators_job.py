@@ -67,6 +67,10 @@ def stages(events: Any) -> dict[str, Any]:
             middle="median(id)",
             upper="percentile_approx(id, 0.9)",
         ),
+        "combined-totals": unskew.balance(events, "key", channels=3).aggregate(
+            n="count", total="sum(id)", mean="mean(id)", first="first(word)", latest="max_by(word, id)"
+        ),
+        "combined-moves-totals": balanced(events, seed=15).aggregate(n="count", total="sum(id)", least="min(word)"),
         "hitters-totals": balanced(events, seed=7).apply(HeavyHitters("word", capacity=50)),
         "histogram-totals": balanced(events, seed=8).apply(Histogram("id", bins=4000)),
         "bayes-totals": balanced(events, "word", seed=9).apply(NaiveBayes("label", classes=["x", "y"])),

@@ -86,6 +86,7 @@ GROUPS = {
     "joins": ("self-join", "interval-join", "table-join"),
     "rows": ("sort", "history"),
     "aggregates": ("aggregates-totals", "hitters-totals", "histogram-totals"),
+    "combined": ("combined-totals", "combined-moves-totals"),
     "learners": ("bayes-totals", "tree-rounds"),
     "answers": ("heaviest-rounds", "bayes-answers"),
 }
