@@ -85,6 +85,7 @@ def called(function: Any, batches: list[list[float]]) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_opponents_compute_what_operators_compute() -> None:
     random = np.random.default_rng(0)
     batches = [random.integers(0, 70, 40).astype(float).tolist() for _ in range(3)]

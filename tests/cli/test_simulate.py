@@ -11,6 +11,7 @@ runner = CliRunner()
 SMALL = ["simulate", "flux", "--nodes", "4", "--partitions", "8", "--buffer", "128", "--seconds", "7"]
 
 
+@pytest.mark.slow
 def test_own_parameters_print_one_object_and_draw(tmp_path):
     result = runner.invoke(app, [*SMALL, "--planner", "flux-load", "--json", "--out", str(tmp_path)])
     printed = json.loads(result.stdout)

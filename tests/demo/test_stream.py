@@ -94,6 +94,7 @@ def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_seen_and_stops_the_queries(spark, tmp_path):
     class Impatient(NoView):
         def show(self, race, racer):

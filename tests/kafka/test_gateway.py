@@ -66,6 +66,7 @@ def values(seen):
 EXPECTED = {f"k{k}": [n for n in range(160) if n % KEYS == k] for k in range(KEYS)}
 
 
+@pytest.mark.slow
 def test_keys_move_and_a_batch_written_twice_is_read_once(broker, new_topic, events, tmp_path):
     from unskew.kafka import gateway
 

@@ -36,6 +36,7 @@ WAYS = [pytest.param(STEPS, id="steps", marks=pytest.mark.slow), pytest.param(JU
 
 
 @pytest.mark.parametrize("wishes", WAYS)
+@pytest.mark.slow
 def test_no_more_moves_than_must(spark, tmp_path: Path, wishes: tuple[int, ...]) -> None:
     """From one channel to ten and back to two: exact counts, one batch a step, and each step moves the fewest slots."""
     rng = np.random.default_rng(0)

@@ -101,6 +101,7 @@ def test_running_aggregates_are_sparks(spark: Any, tmp_path: Path) -> None:
     check_same(events, [F.col("user"), "o'dd name"], many, "update", tmp_path)
 
 
+@pytest.mark.slow
 def test_windows_stand_where_spark_has_them(spark: Any, tmp_path: Path) -> None:
     events = stream(spark, Path(write_batches(tmp_path / "data", drawn(4))))
     window = F.window("ts", "30 seconds", "20 seconds", "5 seconds")

@@ -202,6 +202,7 @@ def zipf_words(seed: int, batches: int, rows: int) -> list[pa.Table]:
     return [pa.table({"word": np.char.add("w", (random.zipf(1.3, rows) % 300).astype(str))}) for _ in range(batches)]
 
 
+@pytest.mark.slow
 def test_heavy_hitters_of_a_stream_go_on_where_their_checkpoint_ended(spark: Any, tmp_path: Path) -> None:
     """Buckets change their channel in every batch, and a second start goes on with what the first one counted."""
     tables = zipf_words(3, batches=3, rows=2000)
@@ -321,6 +322,7 @@ def test_the_tree_grows_as_in_one_process(spark: Any, tmp_path: Path, settings: 
     assert example["accuracy"](tree, asked) == pytest.approx(example["accuracy"](alone, asked), abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_tree_goes_on_growing_where_its_checkpoint_ended(spark: Any, tmp_path: Path) -> None:
     """Of few values histograms are exact: the tree of two starts is that of one, and that of one process."""
     random = np.random.default_rng(8)

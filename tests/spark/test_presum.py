@@ -171,6 +171,17 @@ def test_a_query_may_change_who_combines_and_move_keys(spark: Any, tmp_path: Pat
             assert len(query.moves) > 0
 
 
+def test_names_may_be_anything(spark: Any, tmp_path: Path) -> None:
+    rows = pa.table({"p0": ["a", "b", "a"], "state_1": [1.5, 2.5, None], "sum": [1, 2, 3], "ein Wort": ["x", "y", "z"]})
+    write_batches(tmp_path / "data", [rows, rows])
+    events = events_in(spark, tmp_path / "data", "p0 string, state_1 double, sum long, `ein Wort` string")
+    stage = unskew.balance(events, ["p0", "state_1"], channels=2)
+    native = events.groupBy("p0", "state_1").agg(F.sum("sum").alias("count"), F.max("ein Wort").alias("p1"))
+    expected, _ = run(native, "update", tmp_path / "native")
+    got, _ = run(stage.agg(F.sum("sum").alias("count"), F.max("ein Wort").alias("p1")), "update", tmp_path / "ours")
+    assert got == expected != {}
+
+
 def test_another_number_of_channels(spark: Any, tmp_path: Path) -> None:
     write_batches(tmp_path / "data", [drawn(0, 200), drawn(1, 200)])
     events = events_in(spark, tmp_path / "data")

@@ -131,6 +131,7 @@ def test_a_function_with_randomness_shows_the_same_rows_again(spark, tmp_path: P
     assert shown[0] == shown[1] != shown[2]
 
 
+@pytest.mark.slow
 def test_two_watermarks_in_a_union_as_natively(spark, tmp_path: Path) -> None:
     second = 1_000_000
     for name, shift in (("a", 0), ("b", 20)):
@@ -205,6 +206,7 @@ def test_state_can_be_read_while_the_query_runs_and_after_it_failed(spark, tmp_p
     assert seen == [after] == [Counter(np.concatenate([keys(0), keys(1)]).tolist())]
 
 
+@pytest.mark.slow
 def test_rows_that_sparks_state_upstream_gives_without_new_rows_are_not_lost(spark, tmp_path: Path) -> None:
     """An aggregate in append mode upstream gives its windows when time passes, in batches without new rows."""
     at = [(np.arange(50) % 10 + 10 * batch) * 1_000_000 for batch in range(4)]

@@ -104,6 +104,7 @@ def test_another_codec_replaces_a_parquet_file(spark, tmp_path: Path) -> None:
     assert ids(spark, tmp_path / "out") == [(0, n) for n in range(5)]
 
 
+@pytest.mark.slow
 def test_two_writers_of_the_same_batch_at_once(spark, tmp_path: Path) -> None:
     """Both write ten batches in step, three partitions each, half of them with folders."""
     rounds, problems = 10, []
@@ -345,6 +346,7 @@ def committed_log(spark, tmp_path: Path, batches: int) -> tuple[Path, Path]:
     return log, marks
 
 
+@pytest.mark.slow
 def test_committed_batches_are_read_in_any_session_and_once(spark, tmp_path: Path) -> None:
     log, marks = committed_log(spark, tmp_path, batches=4)
 

@@ -33,6 +33,7 @@ def test_a_batch_read_equals_the_generator(spark: SparkSession, name: str, optio
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_stream_ends_resumes_and_replays(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     seen: dict[int, list[pa.Table]] = {}

@@ -21,14 +21,14 @@ class Presum:
     groups
         Columns that the rows are grouped by, besides the key: name and SQL.
     states
-        SQL of each column of partial state; column i is called ``p<i>``.
+        SQL of each column of partial state; `state_column` names them.
     ordered
         Whether the SQL reads `ORDER_COLUMN`.
 
     Examples
     --------
     >>> Presum(states=("count(*)", "sum(`amount`)")).columns
-    {'p0': 'count(*)', 'p1': 'sum(`amount`)'}
+    {'__unskew_state_0': 'count(*)', '__unskew_state_1': 'sum(`amount`)'}
     """
 
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +38,12 @@ class Presum:
     @property
     def columns(self) -> dict[str, str]:
         """Name and SQL of each column of partial state."""
-        return {f"p{number}": sql for number, sql in enumerate(self.states)}
+        return {state_column(number): sql for number, sql in enumerate(self.states)}
+
+
+def state_column(number: int) -> str:
+    """Return the name of a column of partial state, which no column of a user's has."""
+    return f"__unskew_state_{number}"
 
 
 def quoted(name: str) -> str:

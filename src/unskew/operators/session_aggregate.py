@@ -14,7 +14,7 @@ from unskew.operators.base import Clock, Mergeable, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.lists import concatenated
 from unskew.operators.pairs import pairs_of
-from unskew.operators.presum import Presum, quoted
+from unskew.operators.presum import Presum, quoted, state_column
 from unskew.operators.windowed import (
     END,
     PANE_COLUMN,
@@ -135,12 +135,12 @@ class SessionAggregate(Windowed, Mergeable):
 
     def from_presum(self, rows: pa.Table) -> pa.Table:
         """Make every row a state with one session, or with none if its rows are late."""
-        first, valid = instants(rows, "p1")
-        last, _ = instants(rows, "p2")
+        first, valid = instants(rows, state_column(1))
+        last, _ = instants(rows, state_column(2))
         late = rows.column(LATE_COLUMN).fill_null(False).to_numpy()
         windows = Windows(np.arange(len(rows)), first, last + self._gap, self.states_in(rows))
         sessions = self.combined_rows(rows.select(list(self.key)), windows.only(valid & ~late))
-        late_rows = np.where(late, rows.column("p0").to_numpy(), 0)
+        late_rows = np.where(late, rows.column(state_column(0)).to_numpy(), 0)
         return sessions.append_column(self.combined_schema.field(LATE_ROWS), pa.array(late_rows))
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:

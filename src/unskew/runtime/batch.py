@@ -269,20 +269,17 @@ class Batch:
         return Plan.unchanged(before.table, before.memory), load_before
 
     def _prepare(self, counting: bool = False) -> Prepare:
+        """Return what runs first; what Spark has combined is not counted by key without need."""
         return Prepare(
             self.operator,
             self.site.slots,
-            self._tracked(counting),
+            0 if self._presum is not None and not counting else self.settings.planning.tracked_keys,
             self.channels,
             combine=not self.settings.splitting.by_tuple,
             canonical=self.shuffled,
             clock=self.clock,
             presum=self._presum,
         )
-
-    def _tracked(self, counting: bool) -> int | None:
-        """Return how many keys are counted one by one; what Spark has combined is not counted without need."""
-        return self.settings.planning.tracked_keys if counting or self._presum is None else 0
 
     def _work(
         self,
@@ -322,7 +319,7 @@ class Batch:
             self.site,
             self.clock,
             table.listed_keys,
-            self._tracked(counting=not forward),
+            settings.planning.tracked_keys,
             settings.keeping.inline_bytes // channels,
             0 if scheme is None else channels,
             presummed=self._presum is not None,

@@ -20,7 +20,7 @@ from unskew.load.statistics import add_up
 from unskew.operators import Clock, Mergeable, Operator, Updated
 from unskew.operators.partials import partial_states
 from unskew.runtime.cutting import cut
-from unskew.runtime.measure import channel_statistics, spilled_slots
+from unskew.runtime.measure import channel_statistics, spilled_slots, statistics_of_few
 from unskew.runtime.orders import Order
 from unskew.runtime.report import ChannelReport
 from unskew.runtime.site import Site, local_place
@@ -52,6 +52,7 @@ from unskew.state.files import Files, Piece, PieceWriter
 from unskew.state.keyed_state import KeyedState
 
 ROWS_PER_PAYLOAD = 1 << 18
+HOT_KEYS = 5
 
 Placed = tuple[tuple[int, int], pa.Buffer]
 """A blob, and the source and sequence that give it its place."""
@@ -95,7 +96,8 @@ class ChannelTask:
     workers
         Workers of a splitting scheme, 0 without one.
     presummed
-        Whether Spark has combined the rows: a key costs by the rows that came here, not by those they stand for.
+        Whether Spark has combined the rows. Then a key costs by the rows that came here, not by those they stand for,
+        and only the hottest keys are reported one by one, unless the table lists some.
     """
 
     site: Site
@@ -178,10 +180,12 @@ class _Work:
             output = output.filter(pa.array(~np.isin(groups.hashes, order.shared)))
             results.append((order.channel, PARTIALS, pack(partial_states(state, groups, order.shared))))
         spilled = state.spilled_bytes
-        unmeasured = groups.counts.astype(np.float64) if task.presummed else tuples
-        self._statistics = channel_statistics(
-            state, groups, tuples, unmeasured if measured is None else measured, task.listed_keys, task.tracked_keys
-        )
+        if task.presummed and not len(task.listed_keys):
+            merged = groups.counts.astype(np.float64)
+            self._statistics = statistics_of_few(state, groups, tuples, merged, HOT_KEYS)
+        else:
+            cost = tuples if measured is None else measured
+            self._statistics = channel_statistics(state, groups, tuples, cost, task.listed_keys, task.tracked_keys)
         self._figures = {
             "rows": int(tuples.sum()),
             "late_rows": made.late_rows,

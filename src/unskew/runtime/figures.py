@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from unskew.load.statistics import Statistics, combine
 from unskew.routing.moves import Moves
 from unskew.routing.table import RoutingTable
+from unskew.runtime.channel import HOT_KEYS
 from unskew.runtime.count import Counted
 from unskew.runtime.report import ChannelReport
 
-HOT_KEYS = 5
 MOVES_LISTED = 200
 
 
 @dataclass(frozen=True)
 class HotKey:
-    """One of the heaviest keys of a batch: its share of the batch's load, and who owns it."""
+    """One of the heaviest keys of a batch: its share of the seconds, or of the rows, and who owns it."""
 
     key: str
     share: float
@@ -193,16 +193,20 @@ def imbalance_of(loads: NDArray[np.float64]) -> float:
     return float(loads.max()) / mean if mean > 0 else 1.0
 
 
-def hot_keys(statistics: Statistics, table: RoutingTable, names: Mapping[int, str]) -> tuple[HotKey, ...]:
-    """Return the heaviest keys with their shares of the load and their channels."""
-    total = statistics.total_cost
+def hot_keys(
+    statistics: Statistics, table: RoutingTable, names: Mapping[int, str], *, measured: bool
+) -> tuple[HotKey, ...]:
+    """Return the heaviest keys with their shares and their channels; by rows, if no seconds were measured."""
+    weight, total = statistics.cost, statistics.total_cost
+    if not measured:
+        weight, total = statistics.tuples, statistics.total_tuples
     if total <= 0 or not len(statistics.hashes):
         return ()
-    heaviest = np.argsort(-statistics.cost, kind="stable")[: min(HOT_KEYS, np.count_nonzero(statistics.cost))]
+    heaviest = np.argsort(-weight, kind="stable")[: min(HOT_KEYS, np.count_nonzero(weight))]
     hashes = statistics.hashes[heaviest]
     return tuple(
-        HotKey(names.get(key, str(key)), float(cost / total), int(channel))
-        for key, cost, channel in zip(hashes.tolist(), statistics.cost[heaviest], table.lookup(hashes), strict=True)
+        HotKey(names.get(key, str(key)), float(share / total), int(channel))
+        for key, share, channel in zip(hashes.tolist(), weight[heaviest], table.lookup(hashes), strict=True)
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,8 +26,6 @@ def channel_statistics(
     an entry of their own are listed in any case, also those without rows, whose state may have to move. Two keys that
     share a hash are one entry.
     """
-    if tracked_keys == 0 and not len(listed_keys):
-        return _by_slot(state, slot_of(groups.hashes, len(state.slot_rows)), tuples, cost)
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     rows = add_up(tuples, entry, len(hashes))
     costs = add_up(cost, entry, len(hashes))
@@ -60,17 +56,29 @@ def channel_statistics(
     )
 
 
-def _by_slot(
-    state: KeyedState, slot: NDArray[np.int64], tuples: NDArray[np.float64], cost: NDArray[np.float64]
+def statistics_of_few(
+    state: KeyedState, groups: Groups, tuples: NDArray[np.float64], cost: NDArray[np.float64], count: int
 ) -> Statistics:
-    """Return the load of a batch without any key."""
-    slots = len(state.slot_rows)
-    return replace(
-        Statistics.of_keys([], [], keys=pa.array([], pa.string())),
-        slot_tuples=add_up(tuples, slot, slots),
-        slot_cost=add_up(cost, slot, slots),
-        slot_state=state.slot_bytes.astype(np.float64),
+    """Return the load of a batch in which no key weighs much: the `count` keys with most rows, the rest by slot."""
+    most = np.argpartition(-tuples, count)[:count] if len(tuples) > count else np.arange(len(tuples))
+    hashes, first = np.unique(groups.hashes[most], return_index=True)
+    listed = np.zeros(len(groups), np.bool_)
+    listed[most[first]] = True
+    chosen = groups.subset(listed)
+    order = np.argsort(chosen.hashes)
+    slots, held = len(state.slot_rows), state.sizes(chosen)[order].astype(np.float64)
+    slot = slot_of(groups.hashes[~listed], slots)
+    slot_state = state.slot_bytes - add_up(held, slot_of(hashes, slots), slots)
+    return Statistics(
+        hashes,
+        tuples=tuples[listed][order],
+        cost=cost[listed][order],
+        state=held,
+        slot_tuples=add_up(tuples[~listed], slot, slots),
+        slot_cost=add_up(cost[~listed], slot, slots),
+        slot_state=np.maximum(slot_state, 0),
         distinct_keys=state.rows,
+        keys=key_text(chosen.keys.take(pa.array(order))),
     )
 
 

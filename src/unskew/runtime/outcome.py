@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.load.channels import ChannelUse
+from unskew.load.statistics import Statistics
 from unskew.operators import Learner, Mergeable
 from unskew.operators.partials import merge_partials
 from unskew.runtime.batch import Batch, Ran
@@ -60,6 +61,14 @@ def _names(batch: Batch, ran: Ran) -> dict[int, str]:
     return {key: name for key, name in before.items() if key in wanted} | dict(now)
 
 
+def _texts(statistics: Statistics) -> dict[int, str]:
+    """Return the keys that channels have reported, as people read them."""
+    if statistics.keys is None:
+        return {}
+    pairs = zip(statistics.hashes.tolist(), statistics.keys.to_pylist(), strict=True)
+    return {key: text for key, text in pairs if text is not None}
+
+
 def _output(batch: Batch, ran: Ran) -> tuple[Output, bytes]:
     """Return the rows for the sink, in the order of channels, and what a learner knows after them."""
     operator, inline, pieces = batch.operator, ran.results.inline, ran.results.pieces
@@ -100,6 +109,8 @@ def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
     loads = Loads.of(reports.by_channel, channels, counted)
     names = {**batch.before.table.names}
     names |= dict(zip(counted.hashes.tolist(), counted.names.to_pylist(), strict=True))
+    names |= _texts(reports.statistics)
+    measured = any(report.measured for report in reports.by_channel.values())
     present = [reports.by_channel.get(channel) for channel in range(channels)]
     return BatchFigures(
         batch_id=record.batch_id,
@@ -117,7 +128,7 @@ def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
         channel_keys=tuple(-1 if each is None else each.state_rows for each in present),
         channel_bytes=tuple(-1 if each is None else each.state_bytes for each in present),
         channel_spilled=tuple(0 if each is None else each.spilled_bytes for each in present),
-        hot_keys=hot_keys(reports.statistics, plan.table, names),
+        hot_keys=hot_keys(reports.statistics, plan.table, names, measured=measured),
         moves=moves_made(plan.moves, names),
         moved_keys=len(plan.moves.keys),
         moved_slots=len(plan.moves.slots),
