@@ -10,7 +10,7 @@ import pyarrow as pa
 from numba import njit
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Mergeable, Updated
+from unskew.operators.base import Clock, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.lists import concatenated
 from unskew.operators.pairs import pairs_of
@@ -33,7 +33,7 @@ from unskew.state.keyed_state import KeyedState
 LATE_COLUMN, LATE_ROWS = "__unskew_late", "session.late_rows"
 
 
-class SessionAggregate(Windowed, Mergeable):
+class SessionAggregate(Windowed):
     """Aggregates per key and session, as ``groupBy(key, session_window(time, gap))`` in Spark.
 
     A row opens a session that ends `gap` later; sessions of a key that overlap or touch are one. Output is in append
@@ -91,16 +91,6 @@ class SessionAggregate(Windowed, Mergeable):
         column = values.column(END)
         ends, _ = concatenated(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
         return np.asarray(ends.to_numpy())
-
-    def check(self) -> None:
-        """Take over from the aggregates whether their order matters."""
-        super().check()
-        self.commutative = self._aggregate.commutative
-
-    @property
-    def splittable(self) -> bool:
-        """No: sessions depend on time."""
-        return False
 
     @property
     def combined_schema(self) -> pa.Schema:
@@ -168,14 +158,11 @@ class SessionAggregate(Windowed, Mergeable):
             rows, times, group_of_row = rows.filter(pa.array(taken)), times[taken], group_of_row[taken]
         if not self.commutative:
             order = np.argsort(group_of_row, kind="stable")
-            times, states = (
-                times[order],
-                self._aggregate.lift(rows.take(pa.array(order)), bare_groups(len(order), np.arange(len(order)))),
-            )
-            return Windows(group_of_row[order], times, times + self._gap, states)
-        pairs = pairs_of(
-            group_of_row, times // self._gap, len(groups)
-        )  # rows of a pair are never further apart than a gap
+            each = bare_groups(len(order), np.arange(len(order)))
+            states, start = self._aggregate.lift(rows.take(pa.array(order)), each), times[order]
+            return Windows(group_of_row[order], start, start + self._gap, states)
+        # rows of a pair are never further apart than a gap
+        pairs = pairs_of(group_of_row, times // self._gap, len(groups))
         first, last = _kernel_range(fixed(times), fixed(pairs.pair_of_row), len(pairs))
         session_of_pair, opens = _kernel_join(fixed(pairs.group), first, last + self._gap)
         starts = np.flatnonzero(opens)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Mergeable, OutputMode, Updated
+from unskew.operators.base import Clock, OutputMode, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.pairs import pairs_in_runs, pairs_of
 from unskew.operators.presum import Presum
@@ -18,7 +18,7 @@ from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
 
 
-class WindowAggregate(Windowed, Mergeable):
+class WindowAggregate(Windowed):
     """Aggregates per key and window, as ``groupBy(key, window(time, size, slide))`` in Spark.
 
     Windows begin at multiples of `slide` since the epoch, in UTC, plus `offset`, and include their start but not their
@@ -83,16 +83,6 @@ class WindowAggregate(Windowed, Mergeable):
         results = ", ".join(f"{name!r}: {text!r}" for name, text in self.aggregates.items())
         given += [f"output_mode={self.output_mode!r}", f"aggregates={{{results}}}"]
         return f"WindowAggregate({', '.join(given)}){self._placed}"
-
-    def check(self) -> None:
-        """Take over from the aggregates whether their order matters."""
-        super().check()
-        self.commutative = self._aggregate.commutative
-
-    @property
-    def splittable(self) -> bool:
-        """No: a key has a row for each of its windows."""
-        return False
 
     @property
     def time_lists(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.base import Clock, Mergeable, OutputMode, require_column
 from unskew.operators.lists import concatenated, cut
 from unskew.operators.presum import quoted
 from unskew.state.groups import Groups
@@ -64,7 +64,7 @@ class Windows:
         return Windows(group, start, end, pa.concat_tables([self.states, other.states]))
 
 
-class Windowed(Operator):
+class Windowed(Mergeable):
     """Aggregates per key and window of event time; says what Spark's windowed ``groupBy`` says in the same mode.
 
     A key's state is one row: lists of its open windows' starts and of their aggregates. So a key moves with all its
@@ -127,6 +127,12 @@ class Windowed(Operator):
                 hint='call withWatermark(...) on the stream before balance, or choose output_mode="update"',
             )
         super().check()
+        self.commutative = self._aggregate.commutative
+
+    @property
+    def splittable(self) -> bool:
+        """No: a key has a row for each of its windows, and these depend on time."""
+        return False
 
     @property
     def time(self) -> str:
