@@ -156,7 +156,7 @@ def test_state_beyond_the_budget_keeps_what_fits(tmp_path: Path) -> None:
     assert left <= tight.cache.budget_bytes
     tiny = LocalCache(tmp_path / "tiny", whole // 4)
     with opened(store, tiny.place("x", 0)):  # also while it is being filled
-        (folder,) = (listed.path for listed in tiny.listing())
+        (folder,) = (Path(listed.path) for listed in tiny.listing())
         assert 0 < sum(path.stat().st_size for path in folder.glob("*.arrow")) <= tiny.budget_bytes
     with opened(store, tight) as state:  # what was put last is still here
         store.reads = 0
@@ -241,7 +241,7 @@ def test_a_damaged_copy_is_not_used(tmp_path: Path, damage: str) -> None:
     place, store = LocalCache(tmp_path, PLENTY).place("x", 0), MemoryStore()
     commit(store, place, range(10), 1, "a")
     (listed,) = place.cache.listing()
-    for path in listed.path.glob("*.arrow" if damage == "chunk" else damage):
+    for path in Path(listed.path).glob("*.arrow" if damage == "chunk" else damage):
         path.write_bytes(b"")
     assert contents(store, place) == dict.fromkeys(range(10), 1)
 

@@ -44,6 +44,12 @@ SECONDS_PER_ROW = 2e-6
 SECONDS_PER_PRESUMMED_ROW = 0.4e-6
 """The same where Spark combines rows."""
 
+SECONDS_PER_CHANNEL = 5e-3
+"""What opening, writing and publishing the state of a channel takes beside its rows, about."""
+
+FEW_ROWS = 1_000
+"""A batch of so many rows runs whole, whatever the number of channels."""
+
 WORTH_SECONDS = 0.15
 """What a second job and a shuffle cost; a batch that would gain less runs whole in one task."""
 
@@ -179,10 +185,13 @@ class Batch:
 
     def _most_rows(self) -> int:
         """Return the rows up to which a batch gains too little by a second job."""
-        parallel = max(1, min(self.jobs.cores, self.before.table.channels))
+        channels = self.before.table.channels
+        apart = 1 - 1 / max(1, min(self.jobs.cores, channels))
+        if not apart:
+            return 1 << 20
         price = SECONDS_PER_ROW if self._presum is None else SECONDS_PER_PRESUMMED_ROW
-        saved = (self.before.costs.seconds_per_row + price) * (1 - 1 / parallel)
-        return int(WORTH_SECONDS / saved) if saved > 0 else 1 << 20
+        left = WORTH_SECONDS / apart - SECONDS_PER_CHANNEL * channels
+        return max(FEW_ROWS, int(left / (self.before.costs.seconds_per_row + price)))
 
     def _counted(self) -> Ran:
         """Count the rows, plan by the counts, then work."""

@@ -42,6 +42,7 @@ from unskew.runtime.wire import (
     STATE,
     WRITTEN,
     enveloped,
+    gathered,
     opened,
     pack,
     record_batch,
@@ -143,8 +144,7 @@ class ChannelTask:
             for state in states:
                 state.publish()
         results += [(0, WRITTEN, enveloped(name, 0, data)) for name, data in files.leaving()]
-        for channel, kind, payload in results:
-            yield record_batch(RESULTS, [channel], [kind], [payload])
+        yield from gathered(RESULTS, results)
 
 
 class _Work:
@@ -159,7 +159,9 @@ class _Work:
         """Work; return results without the report."""
         state, order, operator, task = self._state, self._order, self._operator, self._task
         began = time.perf_counter()
-        extracted = state.extract(order.moves.keys, order.moves.slots, keep=order.listed).num_rows
+        moves, extracted = order.moves, 0
+        if len(moves):
+            extracted = state.extract(moves.keys, moves.slots, keep=order.listed).num_rows
         installed, moved_bytes = self._install(mail.state)
         move_seconds = time.perf_counter() - began
         packs = [(place[0], unpack(blob).cast(self._row_schema)) for place, blob in sorted(mail.rows, key=_place)]

@@ -66,7 +66,7 @@ def statistics_of_few(
     listed[most[first]] = True
     chosen = groups.subset(listed)
     order = np.argsort(chosen.hashes)
-    slots, held = len(state.slot_rows), state.sizes(chosen)[order].astype(np.float64)
+    slots, held = len(state.slot_rows), state.sizes(groups, listed)[order].astype(np.float64)
     slot = slot_of(groups.hashes[~listed], slots)
     slot_state = state.slot_bytes - add_up(held, slot_of(hashes, slots), slots)
     return Statistics(
@@ -100,6 +100,8 @@ def spilled_slots(spilled_bytes: NDArray[np.int64], slot_bytes: NDArray[np.int64
     >>> spilled_slots(np.array([5, 30, 0, 18]), np.array([50, 40, 30, 20]))
     (3, 1)
     """
+    if not spilled_bytes.any():
+        return ()
     share = spilled_bytes / np.maximum(slot_bytes, 1)
     order = np.argsort(-share, kind="stable")
     before = np.cumsum(slot_bytes[order]) - slot_bytes[order]

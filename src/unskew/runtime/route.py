@@ -17,7 +17,19 @@ from unskew.runtime.extract import Extract
 from unskew.runtime.orders import Order
 from unskew.runtime.prepare import combined
 from unskew.runtime.tuple_routes import ByScheme, Head, LeastLoaded, TupleRoute
-from unskew.runtime.wire import COUNTS, HASH_COLUMN, LAST, MISSED, ORDER, PARCELS, ROWS, pack, record_batch, unpack
+from unskew.runtime.wire import (
+    COUNTS,
+    HASH_COLUMN,
+    LAST,
+    MISSED,
+    ORDER,
+    PARCELS,
+    ROWS,
+    gathered,
+    pack,
+    record_batch,
+    unpack,
+)
 from unskew.splitters.base import Splitter
 from unskew.state.carried import NotHereError
 from unskew.state.groups import group_rows
@@ -93,14 +105,14 @@ class Route:
 
     def run_errands(self, orders: tuple[Order, ...]) -> Iterator[pa.RecordBatch]:
         """Yield orders, and the state that leaves channels."""
+        tasks = self.task_of.tolist()
+        yield from gathered(PARCELS, ((tasks[each.channel], each.channel, ORDER, 0, 0, dump(each)) for each in orders))
         for order in orders:
-            task = int(self.task_of[order.channel])
-            yield record_batch(PARCELS, [task], [order.channel], [ORDER], [0], [0], [dump(order)])
             if len(order.moves):
                 try:
                     yield from self.extract(order)
                 except NotHereError:
-                    yield record_batch(PARCELS, [task], [order.channel], [MISSED], [0], [0], [None])
+                    yield record_batch(PARCELS, [tasks[order.channel]], [order.channel], [MISSED], [0], [0], [None])
 
 
 def parcels(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +44,7 @@ the checkpoint: `WRITTEN`, a file for the driver to write, or `MISSING` in place
 """
 
 LAST = -1
+BYTES_TOGETHER = 16 << 20
 LONGEST_NAME = 200
 ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
 REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
@@ -53,6 +54,26 @@ def record_batch(schema: pa.Schema, *columns: Sequence[Any]) -> pa.RecordBatch:
     """Return rows of one of these schemas."""
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def gathered(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """Yield rows whose last column is a blob, as many together as Spark likes: a batch of its own costs as much as one.
+
+    Examples
+    --------
+    >>> [batch.num_rows for batch in gathered(RESULTS, [(channel, REPORT, b"fine") for channel in range(3)])]
+    [3]
+    """
+    held: list[tuple[Any, ...]] = []
+    size = 0
+    for row in rows:
+        held.append(row)
+        size += len(row[-1] or b"")
+        if size >= BYTES_TOGETHER:
+            yield record_batch(schema, *zip(*held, strict=True))
+            held, size = [], 0
+    if held:
+        yield record_batch(schema, *zip(*held, strict=True))
 
 
 def pack(rows: pa.Table | pa.RecordBatch) -> bytes:

@@ -13,7 +13,11 @@ from pyspark.sql.types import StructField, StructType
 from unskew.runtime.record import Output
 from unskew.runtime.wire import unpack
 from unskew.spark.hadoop import contents, taken_in
+from unskew.spark.settings import session_settings
 from unskew.state.files import Files, Piece
+
+NO_LOCAL_RELATION = {"spark.sql.execution.arrow.localRelationThreshold": "0"}
+"""Has Spark keep recorded rows as Arrow until a task reads them; else the driver makes a row object of each at once."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ def output_frame(spark: SparkSession, output: Output, files: Files, schema: Stru
     arrow = pa.schema([field.with_nullable(True) for field in fields])  # as behind any stateful operator of Spark's
     schema = StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema])
     tables = [unpack(blob).rename_columns(arrow.names).cast(arrow) for blob in output.inline]
-    small = spark.createDataFrame(pa.concat_tables([arrow.empty_table(), *tables]), schema=schema).coalesce(1)
+    with session_settings(spark, NO_LOCAL_RELATION):
+        small = spark.createDataFrame(pa.concat_tables([arrow.empty_table(), *tables]), schema=schema).coalesce(1)
     if not output.pieces:
         return small if schema.names == names else small.toDF(*names)
     placed = contents(spark, files, {place: (piece,) for place, piece in enumerate(output.pieces)})

@@ -19,6 +19,7 @@ from unskew.runtime.prepare import Prepare
 from unskew.runtime.wire import COUNT_COLUMN, LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS
 from unskew.spark.anchors import Anchors, Arrived
 from unskew.spark.hadoop import contents
+from unskew.spark.settings import session_settings
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -105,7 +106,7 @@ class SparkJobs:
 
     def count(self, prepare: Prepare) -> list[bytes]:
         """Run job 1: prepare, and keep the packs on the executors."""
-        with self._settings(**ROWS_UNCUT, **self._shuffle(prepare)):
+        with session_settings(self._rows.sparkSession, ROWS_UNCUT | self._shuffle(prepare)):
             self._packs = self._source(prepare).mapInArrow(Numbered(prepare), from_arrow_schema(PACKS)).persist()
             counts = self._packs.where(sql.col("sequence") == LAST).select("counts").toArrow()
         return [blob.as_py() for blob in counts.column("counts")]
@@ -117,13 +118,13 @@ class SparkJobs:
 
     def direct(self, prepare: Prepare, work: Work) -> pa.Table:
         routed = self._source(prepare).mapInArrow(Numbered(Routed(prepare, work.route)), from_arrow_schema(PARCELS))
-        with self._settings(**self._shuffle(prepare)):
+        with session_settings(self._rows.sparkSession, self._shuffle(prepare)):
             results = self._run(routed, work)
         return results if results.num_rows else self.errands(work)  # a frame without partitions runs no task
 
     def whole(self, whole: Whole) -> pa.Table:
         rows = self._source(whole.prepare, self._rows.coalesce(1))
-        with self._settings(**ROWS_UNCUT):
+        with session_settings(self._rows.sparkSession, ROWS_UNCUT):
             return rows.mapInArrow(Numbered(whole), from_arrow_schema(RESULTS)).toArrow()
 
     def errands(self, work: Work) -> pa.Table:
@@ -156,20 +157,6 @@ class SparkJobs:
     def _shuffle(self, prepare: Prepare) -> dict[str, str]:
         """Return the setting by which Spark's own shuffle has as many parts as tasks can run at once."""
         return {} if prepare.presum is None else {"spark.sql.shuffle.partitions": str(self.cores)}
-
-    @contextlib.contextmanager
-    def _settings(self, **settings: str) -> Iterator[None]:
-        """Run under other settings of the session for a while."""
-        conf = self._rows.sparkSession.conf
-        before = {name: str(conf.get(name)) for name in settings}
-        for name, value in settings.items():
-            conf.set(name, value)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(Exception):  # a query that is being stopped may no longer listen
-                for name, value in before.items():
-                    conf.set(name, value)
 
     def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
         if self._initial is not None:

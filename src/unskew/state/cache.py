@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import shutil
 import time
 import uuid
@@ -22,8 +23,10 @@ _SECONDS_TO_IDLE = 600.0
 _SECONDS_BETWEEN_SWEEPS = 10.0
 _SWEPT: dict[Path, float] = {}
 """When this process last swept each directory."""
+_USED: dict[Path, int] = {}
+"""Bytes in each directory when this process last swept it, and those that it has published since."""
 
-_PRIVATE, _TRASH, _PARTS = "~", "trash-", 4
+_PRIVATE, _TRASH = "~", "trash-"
 
 
 @dataclass(frozen=True)
@@ -63,29 +66,36 @@ class LocalCache:
         return CachePlace(self, hashlib.sha256(checkpoint.encode()).hexdigest()[:16], channel)
 
     @property
-    def folder(self) -> Path:
-        """Where the entries of this start of the machine lie."""
-        return Path(self.directory) / f"boot-{_boot()}"
+    def folder(self) -> str:
+        """Where the entries of this start of the machine lie, those of each channel in a folder of their own."""
+        return f"{self.directory}/boot-{_boot()}"
 
     def listing(self) -> Iterator[Listed]:
         """Yield every entry."""
         with contextlib.suppress(OSError):
-            for path in self.folder.iterdir():
-                listed = Listed.of(path)
-                if listed is not None:
-                    yield listed
+            for name in os.listdir(self.folder):
+                checkpoint, _, channel = name.partition(".")
+                if channel.isdigit():
+                    yield from CachePlace(self, checkpoint, int(channel)).listing()
 
     def sweep(self) -> None:
         """Remove what processes that died have left behind, and entries of earlier starts of the machine."""
+        used = 0
         for listed in self.listing():
+            used += listed.size
             if listed.private and is_abandoned(listed.path):
                 remove(listed.path)
+        _USED[self.directory] = used
         with contextlib.suppress(OSError):
-            for trash in self.folder.glob(f"{_TRASH}*"):
+            for trash in Path(self.folder).glob(f"*/{_TRASH}*"):
                 shutil.rmtree(trash, ignore_errors=True)
+            for place in os.scandir(self.folder):
+                with contextlib.suppress(OSError):
+                    os.rmdir(place)  # which only goes if nothing is in it
+        with contextlib.suppress(OSError):
             for folder in Path(self.directory).glob("boot-*"):
-                if folder != self.folder and time.time() - folder.stat().st_mtime > _SECONDS_TO_OUTLIVE:
-                    remove(folder)
+                if str(folder) != self.folder and time.time() - folder.stat().st_mtime > _SECONDS_TO_OUTLIVE:
+                    remove(str(folder))
 
     def sweep_now_and_then(self) -> None:
         """Sweep, unless this process did so a moment ago."""
@@ -94,7 +104,11 @@ class LocalCache:
             _SWEPT[self.directory] = time.monotonic()
             self.sweep()
 
-    def evict(self, spare: Path) -> None:
+    def is_roomy(self, size: int) -> bool:
+        """Tell whether so many bytes more leave half of the budget, as far as this process knows without looking."""
+        return 2 * (_USED.get(self.directory, self.budget_bytes) + size) <= self.budget_bytes
+
+    def evict(self, spare: str) -> None:
         """Remove entries that nobody uses, the least recently used first, until the budget holds."""
         listing = list(self.listing())
         excess = sum(listed.size for listed in listing) - self.budget_bytes
@@ -117,7 +131,7 @@ class CachePlace:
     def take(self, nonce: str) -> FileEntry:
         """Take away this channel's entry, that of the commit `nonce` if there is one, else an older, else a new one."""
         self.cache.sweep_now_and_then()
-        mine = [listed for listed in self.cache.listing() if self._owns(listed) and not listed.private]
+        mine = [listed for listed in self.listing() if not listed.private]
         for listed in sorted(mine, key=lambda listed: (listed.nonce != nonce, -listed.used)):
             entry = FileEntry.taken(listed.path, self._path(_PRIVATE, listed.size, uuid.uuid4().hex), self)
             if entry is not None:
@@ -126,59 +140,73 @@ class CachePlace:
 
     def holds(self, manifest: Manifest) -> bool:
         """Tell whether an entry of this commit is there to be taken, with all chunks."""
-        mine = (listed for listed in self.cache.listing() if self._owns(listed) and not listed.private)
+        mine = (listed for listed in self.listing() if not listed.private)
         return any(listed.nonce == manifest.nonce and has_chunks(listed.path, manifest) for listed in mine)
 
-    def published(self, size: int, nonce: str) -> Path:
+    def published(self, size: int, nonce: str) -> str:
         """Return the path of an entry that anybody may take."""
         return self._path("", size, nonce)
 
-    def room(self, own: Path) -> int:
-        """Return the bytes that an entry may have: what others in use leave, or a fair share if that is more."""
-        others = [listed for listed in self.cache.listing() if listed.path != own and not self._outdated(listed)]
+    def room(self, own: str, size: int) -> int:
+        """Return the bytes that an entry may have: what others in use leave, or a fair share if that is more.
+
+        Looks at the others only where they might matter for an entry of this `size`.
+        """
+        budget = self.cache.budget_bytes
+        if self.cache.is_roomy(size):
+            return budget
+        mine = {listed.path for listed in self.listing() if not listed.private} | {own}
+        others = [listed for listed in self.cache.listing() if listed.path not in mine]
         busy = [listed.size for listed in others if listed.private or time.time() - listed.used < _SECONDS_TO_IDLE]
-        return max(self.cache.budget_bytes // (len(busy) + 1), self.cache.budget_bytes - sum(busy))
+        return max(budget // (len(busy) + 1), budget - sum(busy))
 
-    def tidy(self, published: Path) -> None:
+    def tidy(self, published: str, size: int) -> None:
         """Remove older entries of this channel, and others beyond the budget."""
-        for listed in self.cache.listing():
-            if self._outdated(listed) and listed.path != published:
+        for listed in self.listing():
+            if not listed.private and listed.path != published:
                 remove(listed.path)
-        self.cache.evict(spare=published)
+        if not self.cache.is_roomy(size):
+            self.cache.evict(spare=published)
+        directory = self.cache.directory
+        _USED[directory] = _USED.get(directory, 0) + size
 
-    def _owns(self, listed: Listed) -> bool:
-        return (listed.checkpoint, listed.channel) == (self.checkpoint, self.channel)
+    def listing(self) -> Iterator[Listed]:
+        """Yield the entries of this channel."""
+        with contextlib.suppress(OSError):
+            with os.scandir(self._folder) as entries:
+                found = [Listed.of(entry, self.channel) for entry in entries]
+            yield from (listed for listed in found if listed is not None)
 
-    def _outdated(self, listed: Listed) -> bool:
-        return self._owns(listed) and not listed.private
+    @property
+    def _folder(self) -> str:
+        return f"{self.cache.folder}/{self.checkpoint}.{self.channel}"
 
-    def _path(self, mark: str, size: int, nonce: str) -> Path:
-        return self.cache.folder / f"{mark}{self.checkpoint}.{self.channel}.{size}.{nonce}"
+    def _path(self, mark: str, size: int, nonce: str) -> str:
+        return f"{self._folder}/{mark}{size}.{nonce}"
 
 
 @dataclass(frozen=True)
 class Listed:
     """An entry as its name tells it."""
 
-    path: Path
+    path: str
     private: bool
-    checkpoint: str
     channel: int
     size: int
     nonce: str
     used: float
 
     @classmethod
-    def of(cls, path: Path) -> Listed | None:
+    def of(cls, entry: os.DirEntry[str], channel: int) -> Listed | None:
         """Read an entry's name; None if it is not one, or has gone."""
-        parts = path.name.removeprefix(_PRIVATE).split(".")
-        if len(parts) != _PARTS or not (parts[1].isdigit() and parts[2].isdigit()):
+        size, _, nonce = entry.name.removeprefix(_PRIVATE).partition(".")
+        if not size.isdigit():
             return None
         try:
-            used = path.stat().st_mtime
+            used = entry.stat().st_mtime
         except OSError:
             return None
-        return cls(path, path.name.startswith(_PRIVATE), parts[0], int(parts[1]), int(parts[2]), parts[3], used)
+        return cls(entry.path, entry.name.startswith(_PRIVATE), channel, int(size), nonce, used)
 
 
 @cache
@@ -186,9 +214,9 @@ def _boot() -> str:
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "unknown"
 
 
-def remove(path: Path) -> None:
+def remove(path: str) -> None:
     """Remove a folder, so that nobody sees it half removed."""
-    trash = path.with_name(f"{_TRASH}{uuid.uuid4().hex}")
+    trash = f"{os.path.dirname(path)}/{_TRASH}{uuid.uuid4().hex}"
     with contextlib.suppress(OSError):
-        path.rename(trash)
+        os.rename(path, trash)
         shutil.rmtree(trash, ignore_errors=True)

@@ -76,9 +76,12 @@ class StateView:
             location.rows = self._log.gather(location.positions)
         return self._columns.values_in(location.rows), location.positions != 0
 
-    def sizes(self, groups: Groups) -> NDArray[np.int64]:
-        """Return the bytes held for each group, 0 where the key is not held."""
-        return self._open_index.sizes(groups.hashes, self._locate(groups).positions)
+    def sizes(self, groups: Groups, where: Mask | None = None) -> NDArray[np.int64]:
+        """Return the bytes held for each group, or for those for which `where` holds; 0 where the key is not held."""
+        hashes, positions = groups.hashes, self._locate(groups).positions
+        if where is not None:
+            hashes, positions = hashes[where], positions[where]
+        return self._open_index.sizes(hashes, positions)
 
     def held(self, hashes: ArrayLike) -> tuple[Hashes, NDArray[np.int64]]:
         """Return those of some hashes under which keys are held, and the bytes held; once for each such key."""
