@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -217,9 +218,9 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_no_cache(
     """Another process may look for abandoned folders just then."""
     locked = file_entry_module._locked
 
-    def sweep_first(folder: Path) -> int:
+    def sweep_first(folder: str) -> int:
         lock = locked(folder)
-        folder.rename(folder.with_name("swept"))
+        Path(folder).rename(Path(folder).with_name("swept"))
         return lock
 
     monkeypatch.setattr(file_entry_module, "_locked", sweep_first)
@@ -254,6 +255,23 @@ def test_entries_of_an_earlier_start_of_the_machine_go(tmp_path: Path) -> None:
     os.utime(old, (0, 0))
     commit(store, place, range(10), 1, "a")
     assert (old.exists(), recent.exists()) == (False, True)
+
+
+def test_other_channels_are_not_looked_at_while_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, store = LocalCache(tmp_path, PLENTY), MemoryStore()
+    commit(store, cache.place("x", 0), range(10), 1, "a")
+    monkeypatch.setattr(LocalCache, "listing", lambda self: pytest.fail("a look at all channels"))
+    commit(store, cache.place("x", 0), range(10), 2, "b")
+    assert contents(store, cache.place("x", 0)) == dict.fromkeys(range(10), 2)
+
+
+def test_folders_of_channels_that_are_gone_are_swept(tmp_path: Path) -> None:
+    cache, store = LocalCache(tmp_path, PLENTY), MemoryStore()
+    commit(store, cache.place("x", 7), range(10), 1, "a")
+    (listed,) = cache.listing()
+    shutil.rmtree(listed.path)
+    cache.sweep()
+    assert not Path(listed.path).parent.exists()
 
 
 def test_a_budget_is_not_negative() -> None:

@@ -48,7 +48,7 @@ SECONDS_PER_CHANNEL = 5e-3
 """What opening, writing and publishing the state of a channel takes beside its rows, about."""
 
 FEW_ROWS = 1_000
-"""A batch of so many rows runs whole, whatever the number of channels."""
+"""Up to so many rows, the number of channels alone does not part a batch."""
 
 WORTH_SECONDS = 0.15
 """What a second job and a shuffle cost; a batch that would gain less runs whole in one task."""
@@ -190,8 +190,9 @@ class Batch:
         if not apart:
             return 1 << 20
         price = SECONDS_PER_ROW if self._presum is None else SECONDS_PER_PRESUMMED_ROW
-        left = WORTH_SECONDS / apart - SECONDS_PER_CHANNEL * channels
-        return max(FEW_ROWS, int(left / (self.before.costs.seconds_per_row + price)))
+        price += self.before.costs.seconds_per_row
+        worth = WORTH_SECONDS / apart
+        return int(max((worth - SECONDS_PER_CHANNEL * channels) / price, min(worth / price, FEW_ROWS)))
 
     def _counted(self) -> Ran:
         """Count the rows, plan by the counts, then work."""

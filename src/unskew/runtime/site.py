@@ -6,7 +6,6 @@ import os
 import socket
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from unskew.operators import Operator
@@ -87,13 +86,11 @@ class Site:
         return LocalCache(Path(self.cache_folder or local_folder()), self.cache_bytes).place(self.query, order.channel)
 
 
-@cache
 def local_place() -> str:
     """Return what tells the place of this task's local copies from all others: on Spark, the executor."""
     return f"{socket.gethostname()}:{local_folder()}"
 
 
-@cache
 def local_folder() -> str:
     """Return the folder of local copies that all Python workers of this machine and user share."""
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()

@@ -83,6 +83,45 @@ def run_to_the_end(home: Path, schedule: Schedule) -> list[str]:
             raise AssertionError(f"the job keeps failing: {story}\n{(home / 'log').read_text()[-3000:]}")
 
 
+def run_queries(job: Path, home: Path, how: str, names: tuple[str, ...], most: int, kill: bool) -> dict[str, int]:
+    """Run a job of several queries until it ends by itself, killed once in each; return the batches each had then.
+
+    Parameters
+    ----------
+    job, home, how
+        The script, its folder, and the word that it takes after the folder.
+    names
+        Its queries, in order.
+    most
+        Batches after which a query is killed, at most.
+    kill
+        Whether to kill it at all.
+    """
+    dice, spared, killed = random.Random(1), list(names) if kill else [], dict[str, int]()
+    while True:
+        with (home / "log").open("a") as log:
+            process = subprocess.Popen(
+                [sys.executable, str(job), str(home), how, *names], stdout=log, stderr=log, start_new_session=True
+            )
+        wanted = dice.randint(1, most) if kill else 0
+        while process.poll() is None:
+            if spared and committed(home, spared[0]) >= wanted:
+                time.sleep(dice.uniform(0, longest_wait(home / "checkpoints" / spared[0] / "commits")))
+                _kill(process.pid)
+                process.wait()
+                killed[spared[0]] = committed(home, spared[0])
+                del spared[0]
+            time.sleep(0.1)
+        if process.returncode == 0:
+            return killed
+        assert process.returncode == -signal.SIGKILL, (home / "log").read_text()[-3000:]
+
+
+def committed(home: Path, name: str) -> int:
+    """Return how many batches a query of several has committed."""
+    return sum(path.name.isdigit() for path in (home / "checkpoints" / name / "commits").glob("*"))
+
+
 def longest_wait(commits: Path) -> float:
     """Return seconds in which a query commits two batches at most, so that quick ones do not end before a kill."""
     times = sorted(path.stat().st_mtime for path in commits.glob("*") if path.name.isdigit())

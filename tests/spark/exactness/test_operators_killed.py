@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +16,7 @@ from unskew.testing import write_batches
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kills import _kill, longest_wait
+from kills import committed, run_queries
 
 JOB = Path(__file__).parent / "operators_job.py"
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -43,33 +39,6 @@ def drawn() -> Iterator[pa.Table]:
                 "label": ["xy"[k] for k in rng.integers(0, 2, rows).tolist()],
             }
         )
-
-
-def run(home: Path, master: str, names: tuple[str, ...], kill: bool) -> dict[str, int]:
-    """Run the job until it ends by itself, killed once in every query; return how many batches each had then."""
-    dice, spared, killed = random.Random(1), list(names) if kill else [], dict[str, int]()
-    while True:
-        with (home / "log").open("a") as log:
-            job = subprocess.Popen(
-                [sys.executable, str(JOB), str(home), master, *names], stdout=log, stderr=log, start_new_session=True
-            )
-        wanted = dice.randint(1, BATCHES - 1)
-        while job.poll() is None:
-            if spared and committed(home, spared[0]) >= wanted:
-                time.sleep(dice.uniform(0, longest_wait(home / "checkpoints" / spared[0] / "commits")))
-                _kill(job.pid)
-                job.wait()
-                killed[spared[0]] = committed(home, spared[0])
-                del spared[0]
-            time.sleep(0.1)
-        if job.returncode == 0:
-            return killed
-        assert job.returncode == -signal.SIGKILL, (home / "log").read_text()[-3000:]
-
-
-def committed(home: Path, name: str) -> int:
-    """Return how many batches a query has committed."""
-    return sum(path.name.isdigit() for path in (home / "checkpoints" / name / "commits").glob("*"))
 
 
 def result(home: Path, name: str) -> list[str]:
@@ -99,8 +68,8 @@ def test_killed_operators_give_what_an_undisturbed_run_gives(tmp_path: Path, gro
     homes, names, master = {name: tmp_path / name for name in ("calm", "rough")}, GROUPS[group], "local[2,4]"
     for home in homes.values():
         write_batches(home / "data", drawn())
-    run(homes["calm"], master, names, kill=False)
-    killed = run(homes["rough"], master, names, kill=True)
+    run_queries(JOB, homes["calm"], master, names, BATCHES - 1, kill=False)
+    killed = run_queries(JOB, homes["rough"], master, names, BATCHES - 1, kill=True)
     for name in names:
         assert 0 < killed[name] < committed(homes["calm"], name), f"{name} was killed in the middle"
         calm, rough = (result(home, name) for home in homes.values())
