@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from unskew.report.headline import MARKS
+from unskew.report.headline import MARKS, is_whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,12 +22,12 @@ def in_short():
 
 
 def lines(text):
-    return [line for line in text.splitlines() if line.startswith("- ")]
+    return [line for line in text.splitlines() if line.startswith("|")]
 
 
 def test_the_numbers_of_the_readme_are_those_of_the_page():
     assert set(lines(opening())) <= set(lines(in_short()))
-    if len(lines(in_short())) == 3:
+    if is_whole(lines(in_short())):
         assert lines(opening()) == lines(in_short())
 
 

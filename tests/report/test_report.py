@@ -13,7 +13,7 @@ from unskew.cli import app
 from unskew.errors import ArgumentError
 from unskew.experiments.claims import Claim, save_claims
 from unskew.report import write_benchmarks, write_report
-from unskew.report.headline import MARKS, headline_numbers, update
+from unskew.report.headline import MARKS, headline, is_whole, update
 from unskew.report.markdown import markdown
 from unskew.report.picture import draw_before_after
 from unskew.report.runs import kind
@@ -90,11 +90,29 @@ def record(name, rows, quick=False, notes=()):
 
 def state():
     rows = [
-        Row("drop-in: native over unskew", "unskew", 4.25, "x", target=3.5, samples=(4.0, 4.2, 4.3, 4.6)),
+        Row("drop-in, 100,000 rows: native over unskew", "unskew", 4.25, "x", target=3.5, samples=(4.0, 4.2, 4.3, 4.6)),
+        *medians("drop-in, 100,000 rows", 8.5, 2.0),
         Row("lean: native over unskew", "unskew", 9.5, "x", target=10),
         Row("quiet", "unskew", 1.0, "s", better="lower"),
     ]
     return record("state", rows, notes=["native is <faster>"])
+
+
+def aggregates():
+    rows = []
+    for name, native, ours in (
+        ("sliding windows, 9 rows", 2.0, 1.0),
+        ("sessions, 9 rows", 3.0, 1.5),
+        ("count and sum, 500,000 rows, 2 partitions", 0.6, 0.5),
+    ):
+        rows += [Row(f"{name}: native over unskew", "unskew", native / ours, "x"), *medians(name, native, ours)]
+    return record("aggregates", rows)
+
+
+def medians(name, native, ours):
+    return [
+        Row(f"{name}: batch, median", who, s, "s", better="lower") for who, s in (("native", native), ("unskew", ours))
+    ]
 
 
 def demo():
@@ -230,7 +248,7 @@ def test_markdown_has_machine_commands_targets_and_every_row():
     assert f"{records[0]['machine']['cores']} cores" in text
     assert f"pyspark {records[0]['machine']['packages']['pyspark']}" in text
     assert "| 2 of 3 |" in text
-    assert "| drop-in: native over unskew | unskew | 4.25 x | 0.225 |  | 3.5 | yes |" in text
+    assert "| drop-in, 100,000 rows: native over unskew | unskew | 4.25 x | 0.225 |  | 3.5 | yes |" in text
     assert "| lean: native over unskew | unskew | 9.5 x |  |  | 10 | no |" in text
     assert "| rows that wait: native over unskew | unskew | 1.92 x (1.85 to 2.01) |  |  | 1.8 | yes |" in text
     assert "native is <faster>" in text
@@ -244,14 +262,24 @@ def test_whole_runs_come_before_quick_ones_and_failures():
     assert "It did not end." in markdown([failed])
 
 
-def test_three_numbers_from_the_records():
-    numbers = headline_numbers([skewed(), state()])
-    assert [number.value for number in numbers] == ["1.92x", "1.02", "4.2x"]
-    assert headline_numbers([]) == []
+def test_a_table_from_the_records():
+    lines = headline([skewed(), state(), aggregates()])
+    assert is_whole(lines)
+    assert [line.split("|")[2:5] for line in lines[2:]] == [
+        [" 4.80 s ", " 2.50 s ", " **1.92x** "],
+        [" 8.50 s ", " 2.00 s ", " **4.25x** "],
+        [" 2.00 s ", " 1.00 s ", " **2.00x** "],
+        [" 3.00 s ", " 1.50 s ", " **2.00x** "],
+        [" 0.60 s ", " 0.50 s ", " **1.20x** "],
+        [" 1.87 ", " 1.02 ", " "],
+    ]
+    assert headline([]) == []
+    assert len(headline([skewed()])) == 4
+    assert not is_whole(headline([skewed(), state()]))
 
 
 def test_the_page_of_the_documentation_and_the_readme_hold_the_same_numbers(tmp_path):
-    records = [skewed(), state()]
+    records = [skewed(), state(), aggregates()]
     readme = tmp_path / "README.md"
     readme.write_text(f"# name\n\n{MARKS[0]}\n{MARKS[1]}\n\nThe rest.\n")
     page = write_benchmarks(records, tmp_path / "docs" / "benchmarks.md")
@@ -261,7 +289,7 @@ def test_the_page_of_the_documentation_and_the_readme_hold_the_same_numbers(tmp_
     assert text.startswith("# name\n")
     assert text.endswith("The rest.\n")
     numbers = re.findall(r"\*\*(.+?)\*\*", text)
-    assert len(numbers) == 3
+    assert len(numbers) == 5
     assert all(f"**{number}**" in page.read_text() for number in numbers)
     assert "](docs/benchmarks-skew.svg)" in text
     update(readme, records)

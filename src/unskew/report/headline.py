@@ -1,9 +1,9 @@
-"""Three numbers that open the README, taken from the benchmarks and from nothing else."""
+"""The table that opens the README, taken from the benchmarks and from nothing else."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,76 +13,87 @@ from unskew.errors import ArgumentError
 MARKS = ("<!-- from docs/benchmarks.md -->", "<!-- end -->")
 NATIVE, OURS, HASH = "native", "unskew", "Spark's hash"
 WAITING, EXPONENT = "rows that wait", "Zipf 1.0"
-FASTER = "native over unskew"
+FASTER, MEDIAN = "native over unskew", "batch, median"
 FULLEST = "fullest channel over max(mean, heaviest key)"
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number with the words that follow it: ``"1.9x"``, ``"the rows per second of ..."``."""
+class Compared:
+    """A batch that is measured beside Spark's own operator.
 
-    value: str
-    meaning: str
-
-
-def sentence(number: Number) -> str:
-    """Return a number as one line of Markdown.
-
-    Examples
-    --------
-    >>> sentence(Number("1.9x", "as fast"))
-    '**1.9x** as fast'
+    Parameters
+    ----------
+    benchmark, measurement
+        Where it is measured, and how its name begins there.
+    words
+        What the README says of it.
     """
-    return f"**{number.value}** {number.meaning}"
+
+    benchmark: str
+    measurement: str
+    words: str
 
 
-def skew_rows(records: Sequence[Mapping[str, Any]], name: str) -> dict[str, Mapping[str, Any]]:
+COMPARED = (
+    Compared("skew", WAITING, "a function per key on ten busy channels, Zipf 1.0 keys, the hot ones change"),
+    Compared("state", "drop-in, 100,000 rows", "the same `applyInPandasWithState`, 100,000 rows, nothing to balance"),
+    Compared("aggregates", "sliding windows", "sliding windows, 500,000 rows"),
+    Compared("aggregates", "sessions", "sessions, 500,000 rows"),
+    Compared("aggregates", "count and sum, 500,000 rows, 2 partitions", "count and sum, 500,000 rows of 46,000 keys"),
+)
+
+Record = Mapping[str, Any]
+
+
+def skew_rows(records: Sequence[Record], name: str) -> dict[str, Mapping[str, Any]]:
     """Return the rows of one measurement of ``unskew bench skew`` by contender."""
-    rows = [row for each in records if each["benchmark"] == "skew" for row in each["rows"]]
-    return {row["contender"]: row for row in rows if row["name"] == name}
+    return {row["contender"]: row for row in _rows(records, "skew") if row["name"] == name}
 
 
-def headline_numbers(records: Sequence[Mapping[str, Any]]) -> list[Number]:
-    """Return as many of the three numbers as the records have."""
-    return [*_skew(records), *_drop_in(records)]
-
-
-def _skew(records: Sequence[Mapping[str, Any]]) -> Iterator[Number]:
-    faster, fullest = skew_rows(records, f"{WAITING}: {FASTER}"), skew_rows(records, f"{EXPONENT}: {FULLEST}")
-    if OURS in faster:
-        yield Number(
-            f"{faster[OURS]['value']:.2f}x",
-            "as fast as Spark's own operator, on ten busy channels with Zipf 1.0 keys that change",
-        )
+def headline(records: Sequence[Record]) -> list[str]:
+    """Return the lines of a table in Markdown, as far as the records go; nothing without any."""
+    lines = [line for each in COMPARED for line in _compared(records, each)]
+    fullest = skew_rows(records, f"{EXPONENT}: {FULLEST}")
     if {OURS, HASH} <= set(fullest):
-        yield Number(
-            f"{fullest[OURS]['value']:.2f}",
-            "times the least load that the fullest channel can have, in the worst batch; "
-            f"{fullest[HASH]['value']:.2f} times under Spark's hash",
-        )
+        theirs, ours = (fullest[who]["value"] for who in (HASH, OURS))
+        words = "fullest channel, the least possible = 1, worst batch, Zipf 1.0 keys that change"
+        lines.append(f"| {words} | {theirs:.2f} | {ours:.2f} | |")
+    if not lines:
+        return []
+    return ["| median batch, two cores | Spark alone | unskew | |", "| --- | ---: | ---: | ---: |", *lines]
 
 
-def _drop_in(records: Sequence[Mapping[str, Any]]) -> Iterator[Number]:
-    for record in records:
-        for row in record["rows"]:
-            if record["benchmark"] == "state" and row["name"].startswith("drop-in") and row["name"].endswith(FASTER):
-                yield Number(
-                    f"{row['value']:.1f}x", "as fast as Spark's applyInPandasWithState, with the same function"
-                )
-                return
+def is_whole(lines: Sequence[str]) -> bool:
+    """Tell whether a headline lacks nothing."""
+    return len(lines) == len(COMPARED) + 3
 
 
-def update(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
-    """Put the numbers, and the picture beside ``docs/benchmarks.md``, between the marks of a page; return its path.
+def _compared(records: Sequence[Record], wanted: Compared) -> list[str]:
+    """Return one line, or none if it was not measured."""
+    rows = [row for row in _rows(records, wanted.benchmark) if row["name"].startswith(wanted.measurement)]
+    ratio = [row["value"] for row in rows if row["name"].endswith(FASTER)]
+    seconds = {row["contender"]: row["value"] for row in rows if row["name"].endswith(MEDIAN)}
+    if not ratio or not {NATIVE, OURS} <= set(seconds):
+        return []
+    return [f"| {wanted.words} | {seconds[NATIVE]:.2f} s | {seconds[OURS]:.2f} s | **{ratio[0]:.2f}x** |"]
 
-    Nothing is changed if the records lack one of the numbers.
+
+def _rows(records: Sequence[Record], benchmark: str) -> list[Mapping[str, Any]]:
+    return [row for each in records if each["benchmark"] == benchmark for row in each["rows"]]
+
+
+def update(path: Path, records: Sequence[Record]) -> Path:
+    """Put the table, and the picture beside ``docs/benchmarks.md``, between the marks of a page; return its path.
+
+    Nothing is changed if the records lack a line.
     """
-    text, numbers = path.read_text(encoding="utf-8"), headline_numbers(records)
+    text, lines = path.read_text(encoding="utf-8"), headline(records)
     if MARKS[1] not in text:
         raise ArgumentError("a page needs both marks", where=str(path), hint=" and ".join(MARKS))
-    if len(numbers) == 3:
-        lines = ["![One stream before and after](docs/benchmarks-skew.svg)", "", *(f"- {sentence(n)}" for n in numbers)]
-        block = "\n".join([MARKS[0], "", *lines, "", MARKS[1]])
+    if is_whole(lines):
+        block = "\n".join(
+            [MARKS[0], "", "![One stream before and after](docs/benchmarks-skew.svg)", "", *lines, "", MARKS[1]]
+        )
         text = re.sub(f"{re.escape(MARKS[0])}.*?{re.escape(MARKS[1])}", lambda _: block, text, flags=re.DOTALL)
         path.write_text(text, encoding="utf-8")
     return path.resolve()

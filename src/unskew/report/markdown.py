@@ -8,7 +8,7 @@ from typing import Any
 
 from unskew.report.benchmarks import Record, cells, command, number, where_it_ran
 from unskew.report.growth import draw_growth
-from unskew.report.headline import headline_numbers, sentence
+from unskew.report.headline import headline
 from unskew.report.picture import draw_before_after
 
 MOST_LISTED = 3
@@ -40,9 +40,9 @@ def markdown(records: Sequence[Record], pictures: Mapping[str, str] | None = Non
     """Return the page's text; `pictures` are those of `DRAWINGS` that there are, by name."""
     found = pictures or {}
     parts = [INTRODUCTION, where_it_ran(records), ""]
-    numbers = headline_numbers(records)
-    if numbers:
-        parts += ["## In short", "", *(f"- {sentence(each)}" for each in numbers), ""]
+    table = headline(records)
+    if table:
+        parts += ["## In short", "", *table, ""]
     if "skew" in found:
         parts += [f"![Batch times and the fullest channel, before and after]({found['skew']})", ""]
     parts += ["## What was measured", "", *_overview(records), ""]
