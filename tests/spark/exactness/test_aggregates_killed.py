@@ -80,7 +80,7 @@ def _parted(row: dict[str, Any]) -> tuple[str, list[float]]:
 def equal(found: list[tuple[str, list[float]]], expected: list[tuple[str, list[float]]]) -> bool:
     """Tell whether rows are the same but for the last digits of fractions."""
     return [text for text, _ in found] == [text for text, _ in expected] and all(
-        np.allclose(ours, sparks, rtol=1e-12, atol=1e-12)
+        np.allclose(ours, sparks, rtol=1e-9, atol=1e-9)
         for (_, ours), (_, sparks) in zip(found, expected, strict=True)
     )
 
