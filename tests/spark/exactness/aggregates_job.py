@@ -60,7 +60,7 @@ def main(home: Path, side: str, names: list[str]) -> None:
     """Run queries to their end, one after the other; each batch becomes a folder."""
     spark = session("local[2,4]", {**SHORT_RUN, "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
     for name in names:
-        data, out = home / "data", home / "out" / name
+        data, out = home / "data" / name, home / "out" / name
         events = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(data))
 
         def write(rows: DataFrame, batch_id: int, out: Path = out) -> None:
