@@ -10,4 +10,4 @@ trap 'rm -rf "$tools"' EXIT
 compile=("$tools/bin/uv" pip compile --universal --python-version 3.11 --generate-hashes
     --no-annotate --no-header --no-emit-index-url --quiet "$@")
 "${compile[@]}" --group build -o requirements/build.txt
-"${compile[@]}" pyproject.toml --extra flights --group dev -o requirements/lock.txt
+"${compile[@]}" pyproject.toml --extra lab --extra flights --group dev -o requirements/lock.txt

@@ -33,12 +33,8 @@ HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing o
 ABOVE = {
     "spark",
     "kafka",
-    "simulation",
-    "experiments",
     "workloads",
-    "bench",
-    "report",
-    "demo",
+    "bars",
     "doctor",
     "testing",
     "jobs",
@@ -51,10 +47,7 @@ USERS_OF_PYSPARK = (
     "unskew.kafka.spark_reader",
     "unskew.kafka.spark_kafka",
     "unskew.workloads.spark_source",
-    "unskew.demo",
     "unskew.jobs",
-    "unskew.experiments",
-    "unskew.bench",
 )
 
 
@@ -122,6 +115,26 @@ def test_helpers_import_neither_core_nor_anything_above(name):
     assert wrong == set()
 
 
+def test_the_folders_of_the_product_have_an_order():
+    """No folder imports, through whatever others, one that imports it."""
+    below = {
+        part(name): {
+            part(found) for other in MODULES if part(other) == part(name) for found in imports_of(MODULES[other])
+        }
+        for name in MODULES
+    }
+    left = {mine: (found & set(below)) - {mine, None} for mine, found in below.items() if mine is not None}
+    while left:
+        lowest = {mine for mine, found in left.items() if not found & set(left)}
+        assert lowest, f"these import each other in a circle: {sorted(left)}"
+        left = {mine: found for mine, found in left.items() if mine not in lowest}
+
+
+def test_the_product_does_not_import_the_laboratory():
+    users = {name for name, path in MODULES.items() if any("unskew_lab" in found for found in imports_of(path))}
+    assert users == set()
+
+
 def test_pyspark_is_imported_where_it_may():
     users = {
         name for name, path in MODULES.items() if any(found.split(".")[0] == "pyspark" for found in imports_of(path))
@@ -149,16 +162,16 @@ def test_the_reader_of_imports_sees_all_kinds():
 def lazily():
     import pyspark.sql
     from unskew.spark import session
-    from unskew import demo
-    from ..bench import harness
+    from unskew import kafka
+    from ..jobs import view
     from . import base
     importlib.import_module("unskew.cli")
 """
     assert imports_in(text, ["unskew", "load"]) == {
         "pyspark.sql",
         "unskew.spark.session",
-        "unskew.demo",
-        "unskew.bench.harness",
+        "unskew.kafka",
+        "unskew.jobs.view",
         "unskew.load.base",
         "unskew.cli",
     }

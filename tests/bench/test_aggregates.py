@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from unskew.bench.aggregates import QUICK_CASES, RUNNING, Case, running, windows
-from unskew.report.growth import draw_growth
+from unskew_lab.bench.aggregates import QUICK_CASES, RUNNING, Case, running, windows
+from unskew_lab.report.growth import draw_growth
 
 
 def test_the_quick_cases_are_among_the_whole_ones_and_names_tell_them_apart():

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from unskew.bench.count_and_sum import counting
-from unskew.bench.drop_in import CHANGE_EVERY, check, write_stream
-from unskew.bench.streams import write_file
 from unskew.errors import StateError
+from unskew_lab.bench.count_and_sum import counting
+from unskew_lab.bench.drop_in import CHANGE_EVERY, check, write_stream
+from unskew_lab.bench.streams import write_file
 
 
 def test_other_keys_become_hot_at_every_change_and_the_skew_stays(tmp_path):
@@ -37,7 +37,7 @@ def test_the_last_row_of_each_key_must_be_right(tmp_path):
 
 def test_the_function_goes_on_from_its_state_and_takes_its_time(monkeypatch):
     spent = []
-    monkeypatch.setattr("unskew.bench.count_and_sum.spend", lambda seconds, kind: spent.append((seconds, kind)))
+    monkeypatch.setattr("unskew_lab.bench.count_and_sum.spend", lambda seconds, kind: spent.append((seconds, kind)))
 
     class State:
         exists, get = True, (2, 10.0)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unskew import __version__, machine
-from unskew.bench import Benchmark, Row, Timing, benchmarks, interleave, report, store
 from unskew.errors import ArgumentError
+from unskew_lab.bench import Benchmark, Row, Timing, benchmarks, interleave, report, store
 
 
 def test_met_follows_the_direction():

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from unskew.bench.lane import Lane, by_turns
+from unskew_lab.bench.lane import Lane, by_turns
 
 
 class ThreeBatches:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.bench import benchmarks
-from unskew.bench.migration import MOVED_SHARE, MoveAShare
 from unskew.load.statistics import Statistics
 from unskew.planners.memory import Memory
 from unskew.routing.table import RoutingTable
 from unskew.runtime.planning import Controller
 from unskew.runtime.settings import Planning, Splitting
+from unskew_lab.bench import benchmarks
+from unskew_lab.bench.migration import MOVED_SHARE, MoveAShare
 
 
 def planned(share, table):

@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from unskew.bench import benchmarks, operators
-from unskew.bench.operator_pairs import CASES, COSTLY, HOT_KEYS, NATIVE, Case, contenders, hottest_keys
-from unskew.bench.operators import OURS, SUBJECTS, batch_rows, inside
-from unskew.bench.per_key import HEAVY_HITTERS, HISTOGRAM, HISTORY
 from unskew.testing import run
+from unskew_lab.bench import benchmarks, operators
+from unskew_lab.bench.operator_pairs import CASES, COSTLY, HOT_KEYS, NATIVE, Case, contenders, hottest_keys
+from unskew_lab.bench.operators import OURS, SUBJECTS, batch_rows, inside
+from unskew_lab.bench.per_key import HEAVY_HITTERS, HISTOGRAM, HISTORY
 
 
 def test_keys_are_as_skewed_as_they_are_called() -> None:

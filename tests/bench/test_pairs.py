@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unskew.bench.pairs import batch_rows, difference_of_medians, ratio_of_medians
 from unskew.errors import ArgumentError
+from unskew_lab.bench.pairs import batch_rows, difference_of_medians, ratio_of_medians
 
 SECONDS = st.floats(0.1, 10)
 

@@ -1,10 +1,10 @@
 import numpy as np
 
-from unskew.bench.plain import plain_best_fit, plain_lossy_counting, plain_min_mig, plain_scan
-from unskew.bench.planners import drifted, zipf_stream
 from unskew.load.metrics import overload, tolerated_deviation
 from unskew.planners import Memory, Problem, planner
 from unskew.sketches import LossyCounting
+from unskew_lab.bench.plain import plain_best_fit, plain_lossy_counting, plain_min_mig, plain_scan
+from unskew_lab.bench.planners import drifted, zipf_stream
 
 
 def test_the_measured_problem_needs_a_plan() -> None:

@@ -8,17 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unskew.bench import benchmarks
-from unskew.bench.race.contenders import EVERYBODY, HASH, IDEAL, PKG, ROUND_ROBIN, SALTING, SPARKS_HASH, SPLIT, mixed
-from unskew.bench.race.delayed_count import DelayedCount
-from unskew.bench.race.delayed_join import DelayedJoin
-from unskew.bench.race.measures import Measured, batches_until_even, event_latencies
-from unskew.bench.race.parts import quick_parts, whole_parts
-from unskew.bench.race.race import Runs, Setup, race
-from unskew.bench.race.rows import THROUGHPUT, rows_of
-from unskew.bench.race.streams import KEYS, shifting
 from unskew.operators.self_join import SelfJoin
 from unskew.testing import run
+from unskew_lab.bench import benchmarks
+from unskew_lab.bench.race.contenders import (
+    EVERYBODY,
+    HASH,
+    IDEAL,
+    PKG,
+    ROUND_ROBIN,
+    SALTING,
+    SPARKS_HASH,
+    SPLIT,
+    mixed,
+)
+from unskew_lab.bench.race.delayed_count import DelayedCount
+from unskew_lab.bench.race.delayed_join import DelayedJoin
+from unskew_lab.bench.race.measures import Measured, batches_until_even, event_latencies
+from unskew_lab.bench.race.parts import quick_parts, whole_parts
+from unskew_lab.bench.race.race import Runs, Setup, race
+from unskew_lab.bench.race.rows import THROUGHPUT, rows_of
+from unskew_lab.bench.race.streams import KEYS, shifting
 
 SETUP = Setup(channels=10, work_seconds=2.0)
 
@@ -66,7 +76,7 @@ def test_files_are_read_in_their_order(tmp_path):
 
 def test_whoever_does_the_work_spends_the_time(monkeypatch):
     spent = []
-    monkeypatch.setattr("unskew.bench.race.delayed_count.spend", lambda seconds, kind: spent.append(seconds))
+    monkeypatch.setattr("unskew_lab.bench.race.delayed_count.spend", lambda seconds, kind: spent.append(seconds))
     rows = pa.table({"key": ["a", "b", "a"]})
     for operator, expected in (
         (DelayedCount(0.5), 1.5),
@@ -81,7 +91,7 @@ def test_whoever_does_the_work_spends_the_time(monkeypatch):
 
 def test_the_delayed_join_pairs_as_the_join_does(monkeypatch):
     spent = []
-    monkeypatch.setattr("unskew.bench.race.delayed_join.spend", lambda seconds, kind: spent.append(seconds))
+    monkeypatch.setattr("unskew_lab.bench.race.delayed_join.spend", lambda seconds, kind: spent.append(seconds))
     seconds = np.random.default_rng(0).integers(0, 100, 50)
     at = pa.array(seconds * 1_000_000, pa.timestamp("us"))
     rows = pa.table({"key": (seconds % 3).tolist(), "event_time": at, "sequence": list(range(50))})

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unskew.bench import benchmarks, routing
-from unskew.bench.harness import Timing
-from unskew.bench.routing import OURS, hash_integers, hash_strings, look_up
+from unskew_lab.bench import benchmarks, routing
+from unskew_lab.bench.harness import Timing
+from unskew_lab.bench.routing import OURS, hash_integers, hash_strings, look_up
 
 
 @pytest.mark.parametrize("explicit_share", [0.0, 0.5])

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from unskew.bench import scale
-from unskew.simulation.study import Point
+from unskew_lab.bench import scale
+from unskew_lab.simulation.study import Point
 
 
 def test_rows_are_medians_of_the_runs_with_their_samples():

@@ -4,10 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from unskew.bench import benchmarks
-from unskew.bench.skew import COMPUTING, FASTER, FULLEST, WAITING, Balance, Work, beside_native, fullest, fullest_rows
-from unskew.report import headline
 from unskew.runtime.figures import HotKey
+from unskew_lab.bench import benchmarks
+from unskew_lab.bench.skew import (
+    COMPUTING,
+    FASTER,
+    FULLEST,
+    WAITING,
+    Balance,
+    Work,
+    beside_native,
+    fullest,
+    fullest_rows,
+)
+from unskew_lab.report import headline
 
 
 @pytest.fixture

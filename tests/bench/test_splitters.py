@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unskew.bench import benchmarks
-from unskew.bench.splitters import plain_two_choices, zipf_hashes
 from unskew.splitters import candidates, splitter
+from unskew_lab.bench import benchmarks
+from unskew_lab.bench.splitters import plain_two_choices, zipf_hashes
 
 
 def test_the_plain_contender_chooses_as_ours_does():

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 import unskew
-from unskew.bench.state import (
+from unskew.errors import StateError
+from unskew_lab.bench.state import (
     QUICK,
     RESTART_BATCHES,
     WHOLE,
@@ -13,7 +14,6 @@ from unskew.bench.state import (
     restarted,
     touched_and_held,
 )
-from unskew.errors import StateError
 
 
 def test_restarts_take_turns_and_copies_are_deleted_before_every_second_one():

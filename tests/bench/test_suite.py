@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from unskew.bench import Row, benchmarks, report, suite
-from unskew.bench.suite import expected_seconds, run_each
+from unskew_lab.bench import Row, benchmarks, report, suite
+from unskew_lab.bench.suite import expected_seconds, run_each
 
 PROMISED = {"routing", "state", "planners", "splitters", "operators", "migration", "skew", "race", "scale"}
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from unskew.bench.work import spend
+from unskew_lab.bench.work import spend
 
 
 def test_computing_holds_a_core_and_waiting_does_not():

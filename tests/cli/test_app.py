@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from unskew import __version__
-from unskew.bench import Benchmark, Row, benchmarks
 from unskew.cli import COMMANDS, app, main
+from unskew_lab.bench import Benchmark, Row, benchmarks
 
 runner = CliRunner()
 registered = [command.name for command in app.registered_commands]
@@ -94,6 +94,16 @@ def test_a_wrong_option_is_an_object_with_json_too(capsys):
     assert "--wrong" in json.loads(err)["what"]
 
 
+def test_a_command_of_the_laboratory_says_what_to_install(capsys, monkeypatch, tmp_path, example_benchmark):
+    kept = tmp_path / "example.json"
+    run_main(capsys, "bench", "example-of-the-tests", "--out", str(kept))
+    for name in [name for name in sys.modules if name.startswith(("unskew_lab.report", "matplotlib"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as if it were not there
+    code, _, err = run_main(capsys, "report", str(kept), "--out", str(tmp_path / "page.html"))
+    assert (code, "matplotlib" in err, "pip install 'unskew[lab]'" in err) == (2, True, True)
+
+
 def test_debug_shows_the_traceback():
     command = [sys.executable, "-m", "unskew", "bench", "nothing-like-it"]
     for arguments, extra in ((["--debug"], {}), ([], {"UNSKEW_DEBUG": "1"})):
@@ -141,11 +151,11 @@ def test_bench_prints_a_table_and_keeps_the_result_by_commit(example_benchmark, 
 
 
 def test_bench_of_everything_keeps_results_and_writes_pages(example_benchmark, tmp_path, monkeypatch):
-    from unskew.bench import suite
+    from unskew_lab.bench import suite
 
     def pretended(names, quick):
         assert quick
-        from unskew.bench import store
+        from unskew_lab.bench import store
 
         for name in names:
             yield store.measure(example_benchmark(), quick) if name in benchmarks else None

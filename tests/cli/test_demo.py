@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from unskew.cli import app
-from unskew.demo import Batch, Race, Settings
-from unskew.demo.run import Result
+from unskew_lab.demo import Batch, Race, Settings
+from unskew_lab.demo.run import Result
 
 
 def pretend(monkeypatch, interrupted=False):
@@ -21,7 +21,7 @@ def pretend(monkeypatch, interrupted=False):
         return Result(settings, race, out, interrupted, None if interrupted else True, keep)
 
     asked = []
-    monkeypatch.setattr("unskew.demo.run.run", run)
+    monkeypatch.setattr("unskew_lab.demo.run.run", run)
     return asked
 
 

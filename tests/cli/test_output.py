@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from unskew.cli.output import bars, print_json
+from unskew.bars import bars
+from unskew.cli.output import print_json
 
 
 def render(renderable, **options):

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from unskew.cli import app
-from unskew.experiments.base import EXPERIMENTS, Experiment
-from unskew.experiments.claims import Claim, save_claims
+from unskew_lab.experiments.base import EXPERIMENTS, Experiment
+from unskew_lab.experiments.claims import Claim, save_claims
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from unskew.demo import Batch, Settings
 from unskew.errors import ArgumentError
+from unskew_lab.demo import Batch, Settings
 
 
 def test_imbalance_is_the_fullest_channel_over_the_mean():

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from unskew.demo import Batch, HotKey, Race
-from unskew.demo.race import Migration
-from unskew.demo.run import is_exact
+from unskew_lab.demo import Batch, HotKey, Race
+from unskew_lab.demo.race import Migration
+from unskew_lab.demo.run import is_exact
 
 
 def batch(number, seconds, rows, moves=0, by_hash=None, **totals):

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from unskew.demo import Settings
-from unskew.demo.run import run
-from unskew.demo.stream import recount, write_rows
-from unskew.demo.view import NoView
-from unskew.report import write_report
 from unskew.workloads import workload
+from unskew_lab.demo import Settings
+from unskew_lab.demo.run import run
+from unskew_lab.demo.stream import recount, write_rows
+from unskew_lab.demo.view import NoView
+from unskew_lab.report import write_report
 
 SMALL = Settings(batches=3, rows=500, channels=2, keys=50, shift=10, batches_per_shift=2, microseconds_per_row=2000)
 
@@ -34,7 +34,7 @@ def test_the_operator_counts_across_batches(monkeypatch):
     import pandas as pd
     from pyspark import TaskContext
 
-    from unskew.demo.operator import costly_count
+    from unskew_lab.demo.operator import costly_count
 
     monkeypatch.setattr(TaskContext, "get", type("Context", (), {"partitionId": lambda self: 3}))
     state, count = State(), costly_count(0.0)

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from unskew.demo import Batch, HotKey, Race, Settings
-from unskew.demo.run import Result
-from unskew.demo.view import LiveView, PlainView, closing_table, picture, what_next
-from unskew.report.race import document
+from unskew_lab.demo import Batch, HotKey, Race, Settings
+from unskew_lab.demo.run import Result
+from unskew_lab.demo.view import LiveView, PlainView, closing_table, picture, what_next
+from unskew_lab.report.race import document
 
 HOT = (HotKey("user-7", 400, 1), HotKey("<script>", 100, 0))
 SETTINGS = Settings(batches=5, channels=4, batches_per_shift=2)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from unskew.errors import ArgumentError
-from unskew.experiments.claims import Claim, load_claims, save_claims
+from unskew_lab.experiments.claims import Claim, load_claims, save_claims
 
 ASKED = {"expected": "b > 2", "measured": "2.4"}
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from unskew.experiments.fang import Fang, Results, Trial, claims, figures, follow, run_trial, trials
-from unskew.experiments.fang.results import trend
 from unskew.hashing import xxhash64
 from unskew.workloads import workload
+from unskew_lab.experiments.fang import Fang, Results, Trial, claims, figures, follow, run_trial, trials
+from unskew_lab.experiments.fang.results import trend
 
 CLAIMS = {
     "7a": 2,

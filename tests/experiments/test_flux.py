@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from unskew.experiments.flux import Flux, trials
-from unskew.experiments.flux.grid import Trial, setup_of
-from unskew.experiments.flux.results import run_trial
+from unskew_lab.experiments.flux import Flux, trials
+from unskew_lab.experiments.flux.grid import Trial, setup_of
+from unskew_lab.experiments.flux.results import run_trial
 
 
 def test_the_quick_grid_is_smaller_than_the_full_one_and_has_no_trial_twice() -> None:

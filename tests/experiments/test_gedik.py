@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from unskew.experiments.gedik import Gedik, run_trial, trials
-from unskew.experiments.gedik.grid import Trial
+from unskew_lab.experiments.gedik import Gedik, run_trial, trials
+from unskew_lab.experiments.gedik.grid import Trial
 
 FIGURES = {"3", "4", "5", "6", "7a", "7b", "8", "9", "10", "11", "12", "13", "14"}
 

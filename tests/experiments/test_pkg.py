@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unskew.experiments.claims import load_claims
-from unskew.experiments.pkg import Pkg, run_trial, trials
-from unskew.experiments.pkg.grid import Trial
-from unskew.experiments.pkg.results import Results
-from unskew.experiments.pkg.trial import DAYS, edge_sources, stream_of
+from unskew_lab.experiments.claims import load_claims
+from unskew_lab.experiments.pkg import Pkg, run_trial, trials
+from unskew_lab.experiments.pkg.grid import Trial
+from unskew_lab.experiments.pkg.results import Results
+from unskew_lab.experiments.pkg.trial import DAYS, edge_sources, stream_of
 
 CLAIMS = {  # the specification's, by its own names
     "t2a": "Table 2", "t2b": "Table 2", "t2c": "Table 2", "t2d": "Table 2",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pyarrow.parquet as pq
 import pytest
 
-from unskew.experiments.runner import run_trials
+from unskew_lab.experiments.runner import run_trials
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from unskew.bench.race.parts import whole_parts
-from unskew.bench.race.rows import THROUGHPUT
-from unskew.experiments import running
-from unskew.experiments.fang.running import judge_running
-from unskew.experiments.pkg.verdicts_running import figure_10, table_3
-from unskew.experiments.running import Running, newest_run
+from unskew_lab.bench.race.parts import whole_parts
+from unskew_lab.bench.race.rows import THROUGHPUT
+from unskew_lab.experiments import running
+from unskew_lab.experiments.fang.running import judge_running
+from unskew_lab.experiments.pkg.verdicts_running import figure_10, table_3
+from unskew_lab.experiments.running import Running, newest_run
 
 PAPER = {  # throughput over the bound, as the papers have it
     "Spark's hash": 0.4,

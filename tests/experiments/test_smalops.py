@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from unskew.experiments.claims import load_claims
-from unskew.experiments.smalops import SmalopsPaper, run_trial, trials
-from unskew.experiments.smalops import trial as module
-from unskew.experiments.smalops.grid import BRINK, FIGURES, Trial
-from unskew.experiments.smalops.results import Results
-from unskew.experiments.smalops.trial import PERCENTILES, fullest_share, topic_of
-from unskew.simulation.queueing import simulate_queues
+from unskew_lab.experiments.claims import load_claims
+from unskew_lab.experiments.smalops import SmalopsPaper, run_trial, trials
+from unskew_lab.experiments.smalops import trial as module
+from unskew_lab.experiments.smalops.grid import BRINK, FIGURES, Trial
+from unskew_lab.experiments.smalops.results import Results
+from unskew_lab.experiments.smalops.trial import PERCENTILES, fullest_share, topic_of
+from unskew_lab.simulation.queueing import simulate_queues
 
 CLAIMS = {"f7a", "f7b", "f7c", "f8a", "f8b", "f9-fall", "f9-flat", "f10", "hk-keys", "hk-hot", "hk-tracked", "constant"}
 SMALL = Trial(figure="7", partitions=4, key_count=2_000, run_seconds=30.0, service_us=2_000.0, utilisation=0.02)

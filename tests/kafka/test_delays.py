@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unskew.bench.kafka_delays import Load, measure
+from unskew_lab.bench.kafka_delays import Load, measure
 
 
 def test_the_load_has_its_rate_and_its_law():

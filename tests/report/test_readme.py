@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from unskew.report.headline import MARKS, is_whole
+from unskew_lab.report.headline import MARKS, is_whole
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from unskew.bench import Benchmark, Row, store
 from unskew.cli import app
 from unskew.errors import ArgumentError
-from unskew.experiments.claims import Claim, save_claims
-from unskew.report import write_benchmarks, write_report
-from unskew.report.headline import MARKS, headline, is_whole, update
-from unskew.report.markdown import markdown
-from unskew.report.picture import draw_before_after
-from unskew.report.runs import kind
+from unskew_lab.bench import Benchmark, Row, store
+from unskew_lab.experiments.claims import Claim, save_claims
+from unskew_lab.report import write_benchmarks, write_report
+from unskew_lab.report.headline import MARKS, headline, is_whole, update
+from unskew_lab.report.markdown import markdown
+from unskew_lab.report.picture import draw_before_after
+from unskew_lab.report.runs import kind
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -201,7 +201,7 @@ def test_all_kinds_in_one_folder_make_one_page(tmp_path):
 
 
 def test_many_rows_make_a_plot_of_bounded_size():
-    from unskew.report.bars import panels
+    from unskew_lab.report.bars import panels
 
     rows = record("state", [Row(f"{n}", "unskew", 1.0, "s") for n in range(100)])["rows"]
     rows += record("state", [Row(f"{n}", who, 1.0, "s") for n in range(100, 120) for who in "ab"])["rows"]

@@ -7,10 +7,10 @@ import pytest
 
 from unskew.errors import ArgumentError, SimulationError
 from unskew.planners import planner
-from unskew.simulation import Cluster, Setup, Slowdown, simulate
-from unskew.simulation.dataplane import _kernel_run
-from unskew.simulation.fluid import Fluid
-from unskew.simulation.start import alias_tables
+from unskew_lab.simulation import Cluster, Setup, Slowdown, simulate
+from unskew_lab.simulation.dataplane import _kernel_run
+from unskew_lab.simulation.fluid import Fluid
+from unskew_lab.simulation.start import alias_tables
 
 SMALL = {"nodes": 8, "partitions_per_node": 16, "pool_tuples": 256}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unskew.planners import planner
-from unskew.simulation import MemoryChange, Setup, simulate
+from unskew_lab.simulation import MemoryChange, Setup, simulate
 
 # eight partitions of 1 MB at each of four sites; one of them drops to the memory of five
 SPILL = Setup(

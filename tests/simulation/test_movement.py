@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from unskew.planners import planner
-from unskew.simulation import Cluster, Setup, Slowdown
-from unskew.simulation.clock import CONTROLLER
+from unskew_lab.simulation import Cluster, Setup, Slowdown
+from unskew_lab.simulation.clock import CONTROLLER
 
 
 class Once:

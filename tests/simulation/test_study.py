@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unskew.errors import ArgumentError
-from unskew.simulation.study import SLOW, Study, _mix, planners_of_the_study
+from unskew_lab.simulation.study import SLOW, Study, _mix, planners_of_the_study
 
 
 def test_every_key_counts_once_in_its_slot_or_by_itself():

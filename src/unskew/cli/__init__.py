@@ -20,19 +20,22 @@ from unskew.cli.output import console, print_error
 from unskew.errors import ArgumentError, UnskewError
 
 COMMANDS = {
-    "demo": "unskew.cli.demo",
+    "demo": "unskew_lab.cli.demo",
     "doctor": "unskew.cli.doctor",
     "run": "unskew.cli.run",
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",
     "split": "unskew.cli.split",
-    "paper": "unskew.cli.paper",
-    "simulate": "unskew.cli.simulate",
+    "paper": "unskew_lab.cli.paper",
+    "simulate": "unskew_lab.cli.simulate",
     "kafka": "unskew.cli.kafka",
-    "bench": "unskew.cli.bench",
-    "report": "unskew.cli.report",
+    "bench": "unskew_lab.cli.bench",
+    "report": "unskew_lab.cli.report",
 }
+"""Where each command lies: in the product, or in the laboratory, which is known here by name alone."""
+
+LAB_PACKAGES = ("unskew_lab", "matplotlib")
 
 app = typer.Typer(
     name="unskew",
@@ -91,6 +94,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "--debug" in given or os.environ.get("UNSKEW_DEBUG"):
             raise
         print_error(error, as_json)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in LAB_PACKAGES:
+            raise
+        missing = f"this command belongs to the laboratory, which needs {error.name}"
+        print_error(ArgumentError(missing, hint="pip install 'unskew[lab]'"), as_json)
     except typer.TyperException as error:  # a wrong option; typer prints it itself unless JSON is wanted
         print_error(ArgumentError(error.format_message().rstrip(".")), as_json)
     sys.exit(2)

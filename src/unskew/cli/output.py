@@ -1,4 +1,4 @@
-"""What all commands print with: a console for people, JSON for programs, bars for loads, one line for errors."""
+"""What all commands print with: a console for people, JSON for programs, one line for errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.bar import Bar
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -46,49 +45,6 @@ def print_error(error: UnskewError, as_json: bool) -> None:
         sys.stderr.write(json.dumps(_plain({**named, "hint": error.hint}), ensure_ascii=False) + "\n")
     else:
         errors.print(f"[bold red]{type(error).__name__}:[/] {escape(str(error))}")
-
-
-def bars(
-    labels: Sequence[str],
-    values: Sequence[float],
-    *,
-    notes: Sequence[str] | None = None,
-    mean: float | None = None,
-    tolerance: float = 0.1,
-    width: int = 40,
-) -> Table:
-    """Return horizontal bars, one per label, for `console.print`.
-
-    Parameters
-    ----------
-    labels, values
-        One bar each; values are not negative.
-    notes
-        What stands right of each bar; the value itself when not given.
-    mean
-        What a balanced channel would have; the mean of the values when not given. Bars more than `tolerance` above it
-        are red, others green.
-    width
-        Columns of the longest bar.
-
-    Examples
-    --------
-    >>> console = Console(width=60, color_system=None)
-    >>> console.print(bars(["0", "1"], [30, 10], width=12))
-    0  ████████████  30
-    1  ████          10
-    """
-    target = mean if mean is not None else (sum(values) / len(values) if len(values) else 0.0)
-    largest = max(values, default=0) or 1
-    beside = notes if notes is not None else [f"{value:,.6g}" for value in values]
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right", style="bold", no_wrap=True, min_width=max(map(len, labels), default=0))
-    table.add_column(width=width)
-    table.add_column(justify="right", no_wrap=True, min_width=max(map(len, beside), default=0))
-    for label, value, note in zip(labels, values, beside, strict=True):
-        colour = "red" if value > target * (1 + tolerance) else "green"
-        table.add_row(escape(label), Bar(largest, 0, value, width=width, color=colour), escape(note))
-    return table
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from unskew.cli.output import Json, bars, console, print_json, print_list
+from unskew.bars import bars
+from unskew.cli.output import Json, console, print_json, print_list
 from unskew.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:

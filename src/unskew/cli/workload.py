@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from unskew.cli.output import Json, bars, console, print_json
+from unskew.bars import bars
+from unskew.cli.output import Json, console, print_json
 from unskew.errors import ArgumentError
 
 if TYPE_CHECKING:

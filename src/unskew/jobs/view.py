@@ -11,8 +11,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from unskew.cli.output import bars
-from unskew.demo.view import SPARKLINE_COLUMNS, sparkline
+from unskew.bars import SPARKLINE_COLUMNS, bars, sparkline
 from unskew.jobs.job import Job
 from unskew.runtime.figures import BatchFigures
 from unskew.spark.query import BalancedQuery

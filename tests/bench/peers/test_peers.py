@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from unskew.bench.peers import PeersBenchmark, benchmark
-from unskew.bench.peers.benchmark import PEERS, check, expected_totals
-from unskew.bench.peers.peer import Peer
-from unskew.bench.streams import write_files
 from unskew.errors import StateError
+from unskew_lab.bench.peers import PeersBenchmark, benchmark
+from unskew_lab.bench.peers.benchmark import PEERS, check, expected_totals
+from unskew_lab.bench.peers.peer import Peer
+from unskew_lab.bench.streams import write_files
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_who_is_missing_is_noted(folder, monkeypatch):
 
 
 def test_flink_is_missing_without_an_interpreter_that_has_it(monkeypatch):
-    from unskew.bench.peers import flink_state
+    from unskew_lab.bench.peers import flink_state
 
     monkeypatch.delenv(flink_state.VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pyflink", None)
@@ -78,8 +78,8 @@ def test_flink_is_missing_without_an_interpreter_that_has_it(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_transform_with_state_gives_the_last_sums(spark, folder, tmp_path):
-    from unskew.bench.peers import spark_state
-    from unskew.bench.streams import NATIVE_STATE, read_files
+    from unskew_lab.bench.peers import spark_state
+    from unskew_lab.bench.streams import NATIVE_STATE, read_files
 
     given = {}
 
@@ -101,7 +101,7 @@ def test_transform_with_state_gives_the_last_sums(spark, folder, tmp_path):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_joins_agree_with_a_plain_loop(spark, folder, tmp_path):
-    from unskew.bench.peers.skew_join import VERSIONS, joins, write_table
+    from unskew_lab.bench.peers.skew_join import VERSIONS, joins, write_table
 
     write_table(tmp_path / "table", keys=40)
     weights = sum(range(VERSIONS))

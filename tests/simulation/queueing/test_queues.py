@@ -8,8 +8,8 @@ from tests.simulation.queueing.reference import play
 
 from unskew.errors import ArgumentError
 from unskew.routing import RoutingTable
-from unskew.simulation.queueing.message_sets import MessageSets
-from unskew.simulation.queueing.queues import consume, kernel_wait
+from unskew_lab.simulation.queueing.message_sets import MessageSets
+from unskew_lab.simulation.queueing.queues import consume, kernel_wait
 
 
 def test_waits_equal_the_closed_form():

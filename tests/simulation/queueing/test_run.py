@@ -11,8 +11,8 @@ import pytest
 from unskew.errors import ArgumentError
 from unskew.hashing import kafka_partitions
 from unskew.planners import planner
-from unskew.simulation.queueing import CONTENDERS, Gateway, Topic, simulate_queues
-from unskew.simulation.queueing.gateway import route
+from unskew_lab.simulation.queueing import CONTENDERS, Gateway, Topic, simulate_queues
+from unskew_lab.simulation.queueing.gateway import route
 
 SMALL = Topic(partitions=6, message_seconds=1e-3, utilisation=0.85, seconds=60.0, key_count=5_000)
 EVERY_10 = Gateway(hot_by="abs", hot_threshold=20)

@@ -1,0 +1,68 @@
+"""Bars and small curves of blocks for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.bar import Bar
+from rich.markup import escape
+from rich.table import Table
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+SPARKLINE_COLUMNS = 24
+
+
+def bars(
+    labels: Sequence[str],
+    values: Sequence[float],
+    *,
+    notes: Sequence[str] | None = None,
+    mean: float | None = None,
+    tolerance: float = 0.1,
+    width: int = 40,
+) -> Table:
+    """Return horizontal bars, one per label, for rich to print.
+
+    Parameters
+    ----------
+    labels, values
+        One bar each; values are not negative.
+    notes
+        What stands right of each bar; the value itself when not given.
+    mean
+        What a balanced channel would have; the mean of the values when not given. Bars more than `tolerance` above it
+        are red, others green.
+    width
+        Columns of the longest bar.
+
+    Examples
+    --------
+    >>> from rich.console import Console
+    >>> console = Console(width=60, color_system=None)
+    >>> console.print(bars(["0", "1"], [30, 10], width=12))
+    0  ████████████  30
+    1  ████          10
+    """
+    target = mean if mean is not None else (sum(values) / len(values) if len(values) else 0.0)
+    largest = max(values, default=0) or 1
+    beside = notes if notes is not None else [f"{value:,.6g}" for value in values]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", style="bold", no_wrap=True, min_width=max(map(len, labels), default=0))
+    table.add_column(width=width)
+    table.add_column(justify="right", no_wrap=True, min_width=max(map(len, beside), default=0))
+    for label, value, note in zip(labels, values, beside, strict=True):
+        colour = "red" if value > target * (1 + tolerance) else "green"
+        table.add_row(escape(label), Bar(largest, 0, value, width=width, color=colour), escape(note))
+    return table
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return one block per value, the largest at full height.
+
+    Examples
+    --------
+    >>> sparkline([0.0, 0.5, 1.0])
+    '▁▅█'
+    """
+    largest = max(values, default=0.0) or 1.0
+    return "".join(BLOCKS[round(value / largest * (len(BLOCKS) - 1))] for value in values)

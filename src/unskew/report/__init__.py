@@ -1,8 +1,0 @@
-"""Results as pages: one HTML file with the plots inside for a run of any kind, and Markdown for benchmarks."""
-
-from __future__ import annotations
-
-from unskew.report.benchmarks import write_benchmarks
-from unskew.report.runs import write_report
-
-__all__ = ["write_benchmarks", "write_report"]

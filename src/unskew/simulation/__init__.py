@@ -1,9 +1,0 @@
-"""Simulators for what needs more machines than one."""
-
-from __future__ import annotations
-
-from unskew.simulation.cluster import Cluster, simulate
-from unskew.simulation.record import Result, RoundRecord
-from unskew.simulation.setup import MemoryChange, Setup, Slowdown
-
-__all__ = ["Cluster", "MemoryChange", "Result", "RoundRecord", "Setup", "Slowdown", "simulate"]

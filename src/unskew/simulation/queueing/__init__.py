@@ -1,9 +1,0 @@
-"""How long messages wait in a broker: one queue and one consumer per partition, keys routed in different ways."""
-
-from __future__ import annotations
-
-from unskew.simulation.queueing.gateway import Decision, Gateway
-from unskew.simulation.queueing.run import CONTENDERS, QueueingRun, simulate_queues
-from unskew.simulation.queueing.topic import Topic
-
-__all__ = ["CONTENDERS", "Decision", "Gateway", "QueueingRun", "Topic", "simulate_queues"]

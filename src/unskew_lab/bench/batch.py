@@ -1,0 +1,161 @@
+"""A per-group pandas function on static rows with Zipf keys: Spark with adaptive execution, and unskew, by turns."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+import unskew
+from unskew.spark import session
+from unskew.workloads import workload
+from unskew_lab.bench.harness import Benchmark, Row, interleave
+
+CHANNELS = 8
+EXPONENT = 1.2
+FILES = 8
+PAYLOAD_BYTES = 500  # random: adaptive execution goes by bytes, and joins small partitions until one task is left
+
+READING = {"spark.sql.files.maxPartitionBytes": str(1 << 20)}
+
+Function = Callable[..., pd.DataFrame]
+
+
+class BatchBenchmark(Benchmark):
+    """Call a pandas function per group, with a cost per row: waited for on eight task slots, computed on two cores.
+
+    Everything is timed, unskew's pass over the keys too.
+    """
+
+    name: ClassVar[str] = "batch"
+    summary: ClassVar[str] = "a pandas function per group of static rows with Zipf 1.2 keys, beside Spark with AQE"
+
+    def run(self, quick: bool) -> list[Row]:
+        """Measure; quickly, on fewer rows and keys."""
+        rows, keys, repeats = (8_000, 1_000, 2) if quick else (40_000, 10_000, 5)
+        wait, compute = 1e-3, 250e-6
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
+            write_rows(Path(home), rows, keys)
+            fullest = _fullest_tasks(home)
+            waited = _measure(home, f"local[{CHANNELS},4]", _waiting(wait), repeats)
+            computed = _measure(home, "local[2,4]", _computing(compute), repeats)
+        return [
+            *(
+                Row("rows of the fullest task over an eighth of all", who, n, "x", better="lower")
+                for who, n in fullest.items()
+            ),
+            *_rows(f"{wait * 1e6:.0f} us waited per row, local[{CHANNELS}]", waited),
+            *_rows(f"{compute * 1e6:.0f} us computed per row, local[2]", computed),
+        ]
+
+
+def write_rows(folder: Path, rows: int, keys: int) -> None:
+    """Write Zipf keys and a payload of random bytes as Parquet files."""
+    random = np.random.default_rng(0)
+    stream = workload("zipf", exponent=EXPONENT, keys=keys)
+    for number in range(FILES):
+        size = rows // FILES
+        payload = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(PAYLOAD_BYTES), size, [None, pa.py_buffer(random.bytes(size * PAYLOAD_BYTES))]
+        ).cast(pa.binary())
+        table = pa.table({"key": stream.keys(number, size), "payload": payload})
+        pq.write_table(table, folder / f"{number}.parquet", compression="none")
+
+
+def _waiting(seconds: float) -> Function:
+    def count(frame: Any) -> pd.DataFrame:
+        time.sleep(seconds * len(frame))
+        return pd.DataFrame({"key": frame["key"].head(1), "n": [len(frame)]})
+
+    return count
+
+
+def _computing(seconds: float) -> Function:
+    def count(frame: Any) -> pd.DataFrame:
+        end = time.thread_time() + seconds * len(frame)
+        while time.thread_time() < end:
+            pass
+        return pd.DataFrame({"key": frame["key"].head(1), "n": [len(frame)]})
+
+    return count
+
+
+def _fullest_tasks(folder: str) -> dict[str, float]:
+    """Return how many rows the fullest task has, over what each of eight would have."""
+
+    def where(frame: Any) -> pd.DataFrame:
+        return pd.DataFrame({"task": [TaskContext.get().partitionId()], "n": [len(frame)]})  # type: ignore[union-attr]
+
+    def fullest(frame: DataFrame) -> float:
+        tasks = frame.toPandas().groupby("task")["n"].sum()
+        return float(tasks.max() / (tasks.sum() / CHANNELS))
+
+    spark = session(f"local[{CHANNELS},4]", READING)
+    try:
+        rows = spark.read.parquet(folder)
+        found = {}
+        for partitions in (CHANNELS, 200):
+            with _shuffle_partitions(spark, partitions):
+                found[f"Spark, {partitions} partitions"] = fullest(
+                    rows.groupBy("key").applyInPandas(where, "task int, n long")
+                )
+        balanced: Any = unskew.balance(rows, "key", channels=CHANNELS)
+        return {**found, "unskew": fullest(balanced.applyInPandas(where, "task int, n long"))}
+    finally:
+        spark.stop()
+
+
+def _measure(folder: str, master: str, function: Function, repeats: int) -> dict[str, float]:
+    spark = session(master, READING)
+    try:
+        rows = spark.read.parquet(folder)
+        contenders: dict[str, Callable[[], object]] = {
+            f"Spark, {partitions} partitions": lambda p=partitions: _native(spark, rows, function, p)  # type: ignore[misc]
+            for partitions in (CHANNELS, 200)
+        }
+        contenders["unskew"] = lambda: _balanced(rows, function)
+        return {name: t.median_seconds for name, t in interleave(contenders, repeats=repeats).items()}
+    finally:
+        spark.stop()
+
+
+def _native(spark: SparkSession, rows: DataFrame, function: Function, partitions: int) -> None:
+    with _shuffle_partitions(spark, partitions):
+        _finish(rows.groupBy("key").applyInPandas(function, "key long, n long"))
+
+
+def _balanced(rows: DataFrame, function: Function) -> None:
+    balanced: Any = unskew.balance(rows, "key", channels=CHANNELS)
+    _finish(balanced.applyInPandas(function, "key long, n long"))
+
+
+def _finish(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+@contextmanager
+def _shuffle_partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def _rows(name: str, seconds: dict[str, float]) -> list[Row]:
+    ours = seconds["unskew"]
+    rows = [Row(name, who, value, "s", ratio=value / ours, better="lower") for who, value in seconds.items()]
+    speed = seconds[f"Spark, {CHANNELS} partitions"] / ours
+    return [*rows, Row(f"{name}: speed over Spark, {CHANNELS} partitions", "unskew", speed, "x", target=1.0)]

@@ -1,0 +1,186 @@
+"""Contenders on Spark, by turns: while one runs a batch, the others stand still."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+import unskew
+from unskew.operators import Operator
+from unskew.spark import session
+from unskew.spark.local_session import SHORT_RUN
+from unskew_lab.bench.lane import Then, by_turns
+from unskew_lab.bench.race.contenders import PKG, SPARKS_HASH, Contender
+from unskew_lab.bench.race.delayed_count import DelayedCount
+from unskew_lab.bench.race.delayed_join import DelayedJoin
+from unskew_lab.bench.race.measures import Measured
+from unskew_lab.bench.race.streams import CHANNELS, Stream, shifting
+from unskew_lab.bench.streams import discard
+
+ATTEMPTS = 3
+MOST_AT_ONCE = 8
+SALTS = 10
+WITHIN = "20 seconds"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a race is run.
+
+    Parameters
+    ----------
+    channels
+        Channels of every contender.
+    work_seconds
+        What a batch takes on perfectly even channels, but for the fixed cost of a batch.
+    short
+        Whether the whole race takes a few minutes, so that compiling thoroughly does not pay.
+    resize_to, resize_at
+        Another number of channels, asked for after that measured batch.
+    """
+
+    channels: int = CHANNELS
+    work_seconds: float = 3.0
+    short: bool = False
+    resize_to: int | None = None
+    resize_at: int = 0
+
+    def seconds_per_tuple(self, stream: Stream) -> float:
+        """Return what a tuple takes."""
+        return self.work_seconds * self.channels / stream.rows
+
+    @property
+    def threads(self) -> str:
+        """Spark's master: so many local threads that no task ever waits for one."""
+        return f"local[{self.channels + 2},{ATTEMPTS}]"
+
+    @contextmanager
+    def spark(self) -> Iterator[SparkSession]:
+        """Run a session that ends with the race."""
+        config = {"spark.sql.streaming.numRecentProgressUpdates": "1000", **(SHORT_RUN if self.short else {})}
+        spark = session(self.threads, config)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+class Runs:
+    """Runs that have ended, one file each, so that a race goes on where it was broken off.
+
+    Parameters
+    ----------
+    folder
+        Where they are kept; None keeps nothing.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+
+    def have(self, stream: Stream, contenders: Iterable[Contender], setup: Setup) -> bool:
+        """Tell whether all of them have run."""
+        return all(self.get(stream, contender, setup) is not None for contender in contenders)
+
+    def get(self, stream: Stream, contender: Contender, setup: Setup) -> Measured | None:
+        """Return what was measured, if it was."""
+        path = self._path(stream, contender, setup)
+        return Measured(**json.loads(path.read_text())["measured"]) if path and path.exists() else None
+
+    def put(self, stream: Stream, contender: Contender, setup: Setup, measured: Measured) -> None:
+        """Keep what was measured."""
+        path = self._path(stream, contender, setup)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            entry = {"stream": stream.name, "contender": contender.name, "measured": asdict(measured)}
+            path.write_text(json.dumps(entry, indent=1) + "\n")
+
+    def _path(self, stream: Stream, contender: Contender, setup: Setup) -> Path | None:
+        if self.folder is None:
+            return None
+        return self.folder / f"{sha256(repr((stream, contender, setup)).encode()).hexdigest()[:16]}.json"
+
+
+def race(
+    spark: SparkSession | None, stream: Stream, contenders: Sequence[Contender], setup: Setup, runs: Runs
+) -> dict[str, Measured]:
+    """Run every contender over the same files; those that have run already are taken from `runs`, without Spark."""
+    known = {each.name: runs.get(stream, each, setup) for each in contenders}
+    missing = [each for each in contenders if known[each.name] is None]
+    if missing:
+        assert spark is not None, "only what has run already needs no session"
+        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home:
+            stream.write(Path(home, "files"))
+            for first in range(0, len(missing), MOST_AT_ONCE):
+                for contender, measured in _by_turns(
+                    spark, Path(home), stream, missing[first : first + MOST_AT_ONCE], setup
+                ):
+                    runs.put(stream, contender, setup, measured)
+                    known[contender.name] = measured
+    return {name: measured for name, measured in known.items() if measured is not None}
+
+
+def _by_turns(
+    spark: SparkSession, home: Path, stream: Stream, contenders: Sequence[Contender], setup: Setup
+) -> list[tuple[Contender, Measured]]:
+    """Let contenders run a batch each in turn, until all have run all."""
+    lanes = by_turns(
+        {
+            each.name: partial(
+                start, stream.read(spark, home / "files"), str(home / f"checkpoint-{each.name}"), stream, each, setup
+            )
+            for each in contenders
+        }
+    )
+    return [
+        (each, Measured.of(lanes[each.name].query, lanes[each.name].seconds, stream.warm_up)) for each in contenders
+    ]
+
+
+def warm_up(spark: SparkSession, setup: Setup) -> None:
+    """Run a few batches that nobody measures, so that the first contender does not pay for Java's compiler."""
+    stream = replace(shifting(1.0, epochs=1, hold=5), rows=20_000, warm_up=0)
+    race(spark, stream, (SPARKS_HASH, PKG), replace(setup, work_seconds=0.0), Runs())
+
+
+def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contender, setup: Setup, then: Then) -> Any:
+    """Start one contender on all files there are; at the end of every batch, `then` is called."""
+    key, sink = ["key"], discard
+    if contender.salted:
+        events = events.withColumn("salt", sql.pmod(sql.col("sequence"), sql.lit(SALTS)))
+        key, sink = ["key", "salt"], _second_phase
+    balanced = unskew.balance(events, key, channels=setup.channels, **contender.options)
+    query: Any = None
+
+    def sink_and_resize(rows: DataFrame, batch_id: int) -> None:
+        sink(rows, batch_id)
+        if setup.resize_to is not None and batch_id == stream.warm_up + setup.resize_at and query is not None:
+            query.resize(setup.resize_to)
+        then(batch_id)
+
+    writer = balanced.apply(_operator(stream, contender, setup)).writeStream
+    writer = writer.option("checkpointLocation", checkpoint).foreachBatch(sink_and_resize)
+    query = writer.trigger(availableNow=True).start()
+    return query
+
+
+def _operator(stream: Stream, contender: Contender, setup: Setup) -> Operator:
+    per_tuple = setup.seconds_per_tuple(stream)
+    even = stream.rows / setup.channels if contender.even else None
+    if stream.work == "join":
+        return DelayedJoin(per_tuple, WITHIN, even)
+    return DelayedCount(per_tuple, "worker" if contender.scheme else "owner", even)
+
+
+def _second_phase(rows: DataFrame, batch_id: int) -> None:
+    """Add up the salts of each key, as people do who salt by hand."""
+    discard(rows.groupBy("key").agg(sql.sum("n").alias("n")), batch_id)

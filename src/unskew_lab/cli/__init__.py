@@ -1,0 +1,1 @@
+"""Commands of the laboratory, one module each; `unskew.cli` finds them."""

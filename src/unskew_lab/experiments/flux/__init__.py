@@ -1,0 +1,35 @@
+"""Shah et al., "Flux: An Adaptive Partitioning Operator for Continuous Query Systems": its evaluation, simulated."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from unskew_lab.experiments.base import Experiment
+from unskew_lab.experiments.flux import verdicts_cpu, verdicts_memory, verdicts_skew
+from unskew_lab.experiments.flux.figures import draw_all
+from unskew_lab.experiments.flux.grid import trials
+from unskew_lab.experiments.flux.results import Results, run_trial
+
+JUDGES = (
+    verdicts_cpu.baseline,
+    verdicts_cpu.figure_3,
+    verdicts_cpu.figure_6,
+    verdicts_cpu.figure_7,
+    verdicts_skew.figure_8,
+    verdicts_memory.figure_9,
+    verdicts_memory.figure_10,
+    verdicts_memory.text,
+)
+
+
+class Flux(Experiment):
+    """Figures 3 and 6 to 10, and what the text says beside them, on a simulated cluster of 32 machines."""
+
+    name: ClassVar[str] = "flux"
+    summary: ClassVar[str] = "slots that move by load and by memory on 32 simulated machines: throughput, latency"
+
+    grid = staticmethod(trials)
+    measure = staticmethod(run_trial)
+    results = Results
+    judges = JUDGES
+    figures = staticmethod(draw_all)

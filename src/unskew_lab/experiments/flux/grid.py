@@ -1,0 +1,171 @@
+"""The trials behind Flux's figures: what is simulated for each point of each curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unskew.planners.base import planner
+from unskew_lab.simulation.setup import Data, MemoryChange, Routing, Setup, Slowdown
+
+NODES = 32
+FIGURES = ("3", "6", "7", "8", "9", "10", "memory", "mixed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One run of the simulator.
+
+    Parameters
+    ----------
+    figure
+        Where its curve stands: a figure of the paper, ``"memory"`` for the text on many sites short of memory,
+        ``"mixed"`` for CPU load and lack of memory together. Figures 9 and 10 show the same runs.
+    series
+        Which curve.
+    x
+        Where on it: tuples of buffer (3), loaded sites (7), shortest collection in seconds (8), sites short of memory.
+    loaded
+        Sites under external load.
+    data
+        How the groups weigh.
+    seconds
+        Simulated time.
+    seed
+        Another stream, other loaded sites.
+    """
+
+    figure: str
+    series: str
+    x: float = 0.0
+    loaded: int = 0
+    data: Data = "uniform"
+    seconds: float = 30.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How much of each curve to run."""
+
+    seeds: int
+    buffers: tuple[int, ...]
+    loaded_sites: tuple[int, ...]
+    collections: tuple[float, ...]
+    collection_run_seconds: float
+    squeezed_sites: tuple[int, ...]
+    squeezed_run_seconds: float
+    once: bool
+
+
+QUICK = Grid(
+    seeds=2,
+    buffers=(0, 128, 512, 2048, 8192),
+    loaded_sites=(0, 1, 4, 8, 16, 24, 32),
+    collections=(0.01, 0.05, 0.25, 1.0),
+    collection_run_seconds=20.0,
+    squeezed_sites=(1, 8, 14, 32),
+    squeezed_run_seconds=170.0,
+    once=True,
+)
+FULL = Grid(
+    seeds=5,
+    buffers=(0, 128, 256, 512, 1024, 2048, 4096, 8192),
+    loaded_sites=(0, 1, 2, 4, 8, 12, 16, 20, 24, 28, 32),
+    collections=(0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.375, 0.5, 0.75, 1.0, 2.0),
+    collection_run_seconds=60.0,
+    squeezed_sites=(1, 2, 4, 8, 12, 14, 16, 20, 24, 32),
+    squeezed_run_seconds=200.0,
+    once=False,
+)
+
+
+def trials(quick: bool) -> list[Trial]:
+    """Return all runs; with `quick`, fewer points, two seeds, and one where curves are many."""
+    grid = QUICK if quick else FULL
+    return [
+        replace(trial, seed=seed)
+        for figure in FIGURES
+        for trial in trials_of(figure, grid)
+        for seed in range(1 if grid.once and figure in ("7", "8", "memory", "mixed") else grid.seeds)
+    ]
+
+
+def trials_of(figure: str, grid: Grid = QUICK) -> Iterator[Trial]:
+    """Yield the runs of one figure, one seed each."""
+    match figure:
+        case "3":
+            yield Trial(figure="3", series="unloaded", x=2048, seconds=16)
+            for buffer in grid.buffers:
+                for series in ("flux", "exchange", "river"):
+                    yield Trial(figure="3", series=series, x=buffer, loaded=NODES, seconds=16)
+        case "6":
+            yield Trial(figure="6", series="unperturbed")
+            for series in ("static", "balanced", "balanced-50ms"):
+                yield Trial(figure="6", series=series, loaded=1)
+        case "7":
+            for count in grid.loaded_sites:
+                for series in ("static", "balanced"):
+                    yield Trial(figure="7", series=series, x=count, loaded=count, seconds=30)
+        case "8":
+            for data in ("self-similar", "two-class"):
+                point = Trial(figure="8", series="static", data=data, seconds=grid.collection_run_seconds)
+                for loaded in (0, 8):
+                    yield replace(point, loaded=loaded)
+                    for shortest in grid.collections:
+                        yield replace(point, series="balanced", loaded=loaded, x=shortest)
+        case "9":
+            for series in ("unperturbed", "static", "policy"):
+                yield Trial(figure="9", series=series, loaded=int(series != "unperturbed"), seconds=80)
+        case "10":
+            return
+        case "memory":
+            for count in grid.squeezed_sites:
+                for series in ("static", "policy"):
+                    yield Trial(
+                        figure="memory", series=series, x=count, loaded=count, seconds=grid.squeezed_run_seconds
+                    )
+        case "mixed":
+            for series in ("static", "flux-load", "flux-memory", "flux-hybrid"):
+                yield Trial(figure="mixed", series=series, loaded=4, seconds=100)
+
+
+def setup_of(trial: Trial) -> Setup:
+    """Return what the simulator has to run for a trial."""
+    common = Setup(seconds=trial.seconds, data=trial.data, seed=trial.seed)
+    balanced = replace(common, planner=planner("flux-load")) if trial.series.startswith("balanced") else common
+    if trial.series == "balanced-50ms":  # 10 ms and 50 ms are the two readings of an illegible number
+        balanced = replace(balanced, shortest_collection_seconds=0.05)
+    sites = np.random.default_rng([trial.seed, 7]).permutation(NODES)
+    match trial.figure:
+        case "3":
+            routing: Routing = "exchange" if trial.series == "exchange" else "flux"
+            routing = "river" if trial.series == "river" else routing
+            turns = tuple(Slowdown(site, site / 2, site / 2 + 0.5) for site in range(trial.loaded))
+            return replace(common, routing=routing, pool_tuples=int(trial.x), slowdowns=turns)
+        case "6":
+            return replace(balanced, slowdowns=(Slowdown(0, 5.0),) if trial.loaded else ())
+        case "7":
+            return replace(balanced, slowdowns=tuple(Slowdown(int(s), 0.0) for s in sites[: trial.loaded]))
+        case "8":
+            hottest = int(common.weights().argmax()) // common.partitions_per_node
+            chosen = [hottest, *(int(s) for s in sites if s != hottest)][: trial.loaded]
+            slow = tuple(Slowdown(site, 0.0) for site in chosen)
+            shortest = trial.x or common.shortest_collection_seconds
+            return replace(balanced, slowdowns=slow, shortest_collection_seconds=shortest)
+        case "9" | "memory":
+            who = planner("flux-memory") if trial.series == "policy" else None
+            squeezed = tuple(MemoryChange(int(s), 5.0) for s in sites[: trial.loaded])
+            return replace(_memory(common), planner=who, memory_changes=squeezed)
+        case _:
+            who = None if trial.series == "static" else planner(trial.series)
+            squeezed = tuple(MemoryChange(int(s), 5.0) for s in sites[: trial.loaded // 2])
+            slow = tuple(Slowdown(int(s), 5.0) for s in sites[trial.loaded // 2 : trial.loaded])
+            return replace(_memory(common), planner=who, memory_changes=squeezed, slowdowns=slow)
+
+
+def _memory(setup: Setup) -> Setup:
+    """Return the setup with the partitions of the experiments on memory: 128 per site, 6 MB each."""
+    return replace(setup, partitions_per_node=128, state_tuples=75_000)

@@ -1,0 +1,145 @@
+"""The paper's figures, drawn from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from unskew_lab.experiments.gedik.grid import METHODS, RESOURCES, TABLES, UTILITIES
+from unskew_lab.experiments.gedik.results import Curve, Results
+
+matplotlib.use("Agg")
+
+COLOURS = dict(zip(METHODS, ("tab:gray", "tab:orange", "tab:brown", "tab:green", "tab:blue", "tab:red"), strict=True))
+MEASURES = {"m": "relative migration m", "b": "relative imbalance b"}
+
+
+def draw_all(r: Results, folder: Path) -> None:
+    """Write one PNG file per figure."""
+    _bars(r, folder / "figure-03.png")
+    _sweeps(_over_skew(r), ("LCL", "LLL", "LQL"), "skew z", folder / "figure-04.png")
+    _sweeps(_with_hashing(r), ("LCL", "LQL"), "threshold scale sigma", folder / "figure-05.png", log=True)
+    _sweeps(lambda n, x, c: r.by_channels(n, x), ("LCL",), "channels N", folder / "figure-06.png")
+    _utilities(r, folder / "figure-07.png")
+    _sweeps(lambda n, x, c: r.curve(n, x, "keys"), ("LCL",), "keys |D|", folder / "figure-08.png", log=True)
+    _sizes(r, "scale", "threshold scale sigma", folder / "figure-09.png", log=True)
+    _sizes(r, "skew", "skew z", folder / "figure-10.png")
+    _sizes(r, "channels", "channels N", folder / "figure-11.png")
+    _seconds({t: r.curve("seconds", t, "scale") for t in TABLES}, "threshold scale sigma", folder / "figure-12.png")
+    with_ring = {t: r.by_channels("seconds", t) for t in TABLES} | {"ring": r.by_channels("ring_seconds", "scan")}
+    _seconds(with_ring, "channels N", folder / "figure-13.png")
+    _seconds({t: r.curve("seconds", t, "skew") for t in TABLES}, "skew z", folder / "figure-14.png")
+    _sweeps(
+        lambda n, x, c: r.curve(n, x, "balance_ratio") if x in TABLES else {},
+        ("LCL",),
+        "balance ratio alpha",
+        folder / "balance-ratio.png",
+    )
+
+
+def _over_skew(r: Results) -> Callable[[str, str, str], Curve]:
+    """Return a sweep over the skew, for LQL up to 0.5 as in the paper."""
+
+    def curve(name: str, method: str, resources: str) -> Curve:
+        most = 0.5 if resources == "LQL" else 1.0
+        return {z: v for z, v in r.curve(name, method, "skew", resources=resources).items() if z <= most}
+
+    return curve
+
+
+def _with_hashing(r: Results) -> Callable[[str, str, str], Curve]:
+    """Return a sweep over sigma in which hashing alone, which knows no sigma, is a level line."""
+
+    def curve(name: str, method: str, resources: str) -> Curve:
+        scales = r.curve(name, "scan", "scale", resources=resources)
+        if method in TABLES:
+            return r.curve(name, method, "scale", resources=resources)
+        return dict.fromkeys(scales, r.value(name, method, resources=resources))
+
+    return curve
+
+
+def _sweeps(
+    curve: Callable[[str, str, str], Curve], combinations: Sequence[str], label: str, path: Path, log: bool = False
+) -> None:
+    figure = Figure(figsize=(9, 3.2 * len(combinations)), layout="constrained")
+    axes = figure.subplots(len(combinations), 2, squeeze=False)
+    for row, resources in zip(axes, combinations, strict=True):
+        for axis, (name, title) in zip(row, MEASURES.items(), strict=True):
+            for method in METHODS:
+                _line(axis, curve(name, method, resources), method)
+            axis.axhline(1.0, color="black", linewidth=0.6)
+            axis.set(xlabel=label, ylabel=title, title=resources, yscale="log" if name == "m" else "linear")
+            if log:
+                axis.set_xscale("log")
+    axes[0][0].legend(fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+def _line(axis: Axes, curve: Curve, name: str) -> None:
+    if curve:
+        axis.plot(list(curve), list(curve.values()), marker=".", label=name, color=COLOURS.get(name))
+
+
+def _bars(r: Results, path: Path) -> None:
+    """Draw what the paper shows as radar charts: m, b and the three parts of b."""
+    names = ("m", "b", "b_memory", "b_compute", "b_network")
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    for axis, resources in zip(figure.subplots(2, 2).flat, RESOURCES, strict=True):
+        for place, method in enumerate(METHODS):
+            values = [r.value(name, method, resources=resources) for name in names]
+            axis.bar(np.arange(len(names)) + place / 8, values, 1 / 8, label=method, color=COLOURS[method])
+        axis.set_xticks(np.arange(len(names)) + 0.3, names)
+        axis.set(yscale="log", title=resources)
+        axis.axhline(1.0, color="black", linewidth=0.6)
+    figure.axes[0].legend(fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+def _utilities(r: Results, path: Path) -> None:
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    for row, method in zip(figure.subplots(2, 2), ("readj", "redist"), strict=True):
+        for axis, (name, title) in zip(row, MEASURES.items(), strict=True):
+            for place, utility in enumerate(UTILITIES):
+                values = [r.value(name, method, resources=c, utility=utility) for c in RESOURCES[1:]]
+                axis.bar(np.arange(3) + place / 6, values, 1 / 6, label=utility.upper())
+            axis.set_xticks(np.arange(3) + 0.33, RESOURCES[1:])
+            axis.set(title=method, ylabel=title)
+    figure.axes[0].legend(fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+def _sizes(r: Results, over: str, label: str, path: Path, log: bool = False) -> None:
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    counter, table = figure.subplots(1, 2)
+    for resources in ("LCL", "LLL", "LQL"):
+        curve = r.curve("entries", "counter", over, resources=resources)
+        counter.plot(list(curve), list(curve.values()), marker=".", label=resources)
+        size = (
+            r.by_channels("table", "scan")
+            if over == "channels"
+            else r.curve("table", "scan", over, resources=resources)
+        )
+        table.plot(list(size), list(size.values()), marker=".", label=resources)
+    counter.set(xlabel=label, title="entries of the counter", yscale="log")
+    table.set(xlabel=label, title="entries of the table")
+    for axis in (counter, table):
+        axis.legend(fontsize="small")
+        if log:
+            axis.set_xscale("log")
+    figure.savefig(path, dpi=120)
+
+
+def _seconds(curves: Mapping[str, Curve], label: str, path: Path) -> None:
+    figure = Figure(figsize=(5, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for name, curve in curves.items():
+        _line(axis, {x: 1e3 * seconds for x, seconds in curve.items()}, name)
+    axis.set(xlabel=label, ylabel="milliseconds to build", yscale="log")
+    axis.legend(fontsize="small")
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,36 @@
+"""Bhattacharya and Wood, SMALOPS: its evaluation, as a simulation of the broker's queues."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from unskew_lab.experiments.base import Experiment
+from unskew_lab.experiments.smalops import verdicts_counting, verdicts_delay
+from unskew_lab.experiments.smalops.figures import draw_all
+from unskew_lab.experiments.smalops.grid import trials
+from unskew_lab.experiments.smalops.results import Results
+from unskew_lab.experiments.smalops.trial import run_trial
+
+JUDGES = (
+    verdicts_delay.figure_7,
+    verdicts_delay.figure_8,
+    verdicts_counting.figure_9,
+    verdicts_delay.figure_10,
+    verdicts_counting.hot_keys,
+    verdicts_delay.conclusion,
+    verdicts_counting.application_state,
+    verdicts_delay.real_broker,
+)
+
+
+class SmalopsPaper(Experiment):
+    """Figures 7 to 10 and the counts of hot keys. What only a running broker can show is marked as such."""
+
+    name: ClassVar[str] = "smalops"
+    summary: ClassVar[str] = "hot keys moved between Kafka partitions against Kafka's partitioner: delays, hot keys"
+
+    grid = staticmethod(trials)
+    measure = staticmethod(run_trial)
+    results = Results
+    judges = JUDGES
+    figures = staticmethod(draw_all)
