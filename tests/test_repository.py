@@ -71,7 +71,8 @@ def locked() -> list[tuple[str, str]]:
 def test_everything_needed_is_locked_in_a_version_that_fits():
     project = PROJECT["project"]
     groups = chain.from_iterable(PROJECT["dependency-groups"].values())
-    lines = [*project["dependencies"], *project["optional-dependencies"]["flights"], *groups]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["flights"], *extras["lab"], *groups]
     for requirement in map(Requirement, lines):
         versions = [version for name, version in locked() if name == requirement.name]
         assert versions, requirement

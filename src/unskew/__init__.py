@@ -36,4 +36,8 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 ensure_kernel_cache()

@@ -60,7 +60,7 @@ def headline(records: Sequence[Record]) -> list[str]:
         lines.append(f"| {words} | {theirs:.2f} | {ours:.2f} | |")
     if not lines:
         return []
-    return ["| median batch, two cores | Spark alone | unskew | |", "| --- | ---: | ---: | ---: |", *lines]
+    return ["| median batch | Spark alone | unskew | |", "| --- | ---: | ---: | ---: |", *lines]
 
 
 def is_whole(lines: Sequence[str]) -> bool:
