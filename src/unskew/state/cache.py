@@ -91,7 +91,8 @@ class LocalCache:
                 shutil.rmtree(trash, ignore_errors=True)
             for place in os.scandir(self.folder):
                 with contextlib.suppress(OSError):
-                    os.rmdir(place)  # which only goes if nothing is in it
+                    if time.time() - place.stat().st_mtime > _SECONDS_TO_OUTLIVE:  # a new one is about to be used
+                        os.rmdir(place)  # which only goes if nothing is in it
         with contextlib.suppress(OSError):
             for folder in Path(self.directory).glob("boot-*"):
                 if str(folder) != self.folder and time.time() - folder.stat().st_mtime > _SECONDS_TO_OUTLIVE:
