@@ -48,7 +48,7 @@ SECONDS_PER_CHANNEL = 5e-3
 """What opening, writing and publishing the state of a channel takes beside its rows, about."""
 
 FEW_ROWS = 1_000
-"""Up to so many rows, the number of channels alone does not part a batch."""
+"""Up to so many rows, a batch is not split up for the number of its channels alone."""
 
 WORTH_SECONDS = 0.15
 """What a second job and a shuffle cost; a batch that would gain less runs whole in one task."""

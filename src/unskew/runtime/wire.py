@@ -57,7 +57,7 @@ def record_batch(schema: pa.Schema, *columns: Sequence[Any]) -> pa.RecordBatch:
 
 
 def gathered(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    """Yield rows whose last column is a blob, as many together as Spark likes: a batch of its own costs as much as one.
+    """Yield rows whose last column is a blob, many to a batch, because each batch has a price of its own.
 
     Examples
     --------

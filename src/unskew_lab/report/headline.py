@@ -36,7 +36,9 @@ class Compared:
 
 COMPARED = (
     Compared("skew", WAITING, "a function per key on ten busy channels, Zipf 1.0 keys, the hot ones change"),
-    Compared("state", "drop-in, 100,000 rows", "the same `applyInPandasWithState`, 100,000 rows, nothing to balance"),
+    Compared(
+        "state", "drop-in, 100,000 rows", "`applyInPandasWithState` with the same function, 100,000 rows, 2 channels"
+    ),
     Compared("aggregates", "sliding windows", "sliding windows, 500,000 rows"),
     Compared("aggregates", "sessions", "sessions, 500,000 rows"),
     Compared("aggregates", "count and sum, 500,000 rows, 2 partitions", "count and sum, 500,000 rows of 46,000 keys"),
