@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONN
 unexport PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS HADOOP_CONF_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-all bench doctor lock clean
+.PHONY: help setup demo test check docs test-all bench doctor lock clean
 
 help:  ## show this list
 	@echo "make demo and make test are all it takes; nothing needs to be installed first."
@@ -28,10 +28,13 @@ test: check  ## lint, types, import directions, doctests and all tests but the l
 test-all: check  ## everything, the long tests too
 	$(PYTEST) $(ARGS)
 
-check: setup  ## lint, format and types only
+check: setup docs  ## lint, format, types and documentation only
 	$(PY) -m ruff check src tests
 	$(PY) -m ruff format --check --quiet src tests
 	$(PY) -m mypy
+
+docs: setup  ## build the documentation into artifacts/site; a broken link or a missing page fails
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
 
 bench: setup  ## measure everything within 20 minutes and write docs/benchmarks.md; NAME=skew one benchmark, whole
 ifdef NAME

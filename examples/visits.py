@@ -4,7 +4,7 @@
 
 A visit begins with a user's first row. Views and carts keep it going; ``buy`` and ``leave`` end it, and so does a
 pause. Each visit is put out once, when it is over, with how it ended: bought, left, or gave up, perhaps with a cart.
-docs/how-to/write-an-operator.md goes through this file.
+docs/guides/write-an-operator.md goes through this file.
 """
 
 from tempfile import TemporaryDirectory

@@ -11,3 +11,5 @@ compile=("$tools/bin/uv" pip compile --universal --python-version 3.11 --generat
     --no-annotate --no-header --no-emit-index-url --quiet "$@")
 "${compile[@]}" --group build -o requirements/build.txt
 "${compile[@]}" pyproject.toml --extra lab --extra flights --group dev -o requirements/lock.txt
+# the oldest versions that pyproject.toml allows; tests/test_package.py runs the product on them
+"${compile[@]}" pyproject.toml --extra kafka --resolution lowest-direct -o requirements/lowest.txt

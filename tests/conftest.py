@@ -9,8 +9,13 @@ from hypothesis import HealthCheck, settings
 
 # compiled kernels make the first example slow, and so does a busy machine; the same examples on every machine make a
 # failure everybody's failure
-settings.register_profile("unskew", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unskew")
+settings.register_profile("all", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("all"), max_examples=40)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples of each property where the long tests are left out."""
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""Keeps stateful stream processing on Spark balanced when keys are skewed and drift."""
+"""Keep stateful stream processing on Spark balanced when keys are skewed and drift."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KEEP", "__version__", "balance", "planner", "read_committed", "read_state", "tagged"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-# imported at first use, so that the command line answers at once and planning needs no Spark
+# imported at first use, so that the command line starts fast and planning does not need Spark
 _HOMES = {
     "KEEP": "unskew.spark.per_key",
     "balance": "unskew.spark.balance",

@@ -21,27 +21,10 @@ def bars(
     tolerance: float = 0.1,
     width: int = 40,
 ) -> Table:
-    """Return horizontal bars, one per label, for rich to print.
+    """Return one horizontal bar per label, for rich to print. Values must not be negative.
 
-    Parameters
-    ----------
-    labels, values
-        One bar each; values are not negative.
-    notes
-        What stands right of each bar; the value itself when not given.
-    mean
-        What a balanced channel would have; the mean of the values when not given. Bars more than `tolerance` above it
-        are red, others green.
-    width
-        Columns of the longest bar.
-
-    Examples
-    --------
-    >>> from rich.console import Console
-    >>> console = Console(width=60, color_system=None)
-    >>> console.print(bars(["0", "1"], [30, 10], width=12))
-    0  ████████████  30
-    1  ████          10
+    Bars more than `tolerance` above `mean` (by default the mean of the values) are red, the others green. `notes` stand
+    to the right of the bars in place of the values.
     """
     target = mean if mean is not None else (sum(values) / len(values) if len(values) else 0.0)
     largest = max(values, default=0) or 1
@@ -59,10 +42,18 @@ def bars(
 def sparkline(values: Sequence[float]) -> str:
     """Return one block per value, the largest at full height.
 
-    Examples
-    --------
     >>> sparkline([0.0, 0.5, 1.0])
     '▁▅█'
     """
     largest = max(values, default=0.0) or 1.0
     return "".join(BLOCKS[round(value / largest * (len(BLOCKS) - 1))] for value in values)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one.
+
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "batch")
+    ('1 row', '2,000 rows', '2 batches')
+    """
+    plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

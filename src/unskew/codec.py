@@ -1,7 +1,7 @@
-"""One way to write a frozen dataclass: `dump` gives bytes, `load` gives the value back.
+"""The one way to store a frozen dataclass: `dump` gives bytes, `load` gives the value back.
 
 The bytes are ``UNSKEW``, the version of the codec, a checksum, the length of the body, and the body under zstd. The
-body is a JSON header followed by what JSON cannot hold: bytes, arrays and Arrow tables, each at a multiple of 64.
+body is a JSON header followed by what JSON cannot hold: bytes, arrays and Arrow tables, each aligned to 64 bytes.
 """
 
 from __future__ import annotations
@@ -30,20 +30,14 @@ DAMAGED = "the bytes are damaged or incomplete; restore them from a copy"
 
 
 def dump(value: object) -> bytes:
-    """Return a dataclass as bytes. The same value gives the same bytes, as long as its mappings keep their order.
+    """Return a dataclass as bytes. Equal values give equal bytes, as long as their mappings keep their order.
 
     Type hints say how each field is written. A field may be a number, a string, a boolean, None, bytes, an enum, a
-    literal, a numpy array, an Arrow table or array, another dataclass, and tuples, lists and mappings of these. The
-    keys of a mapping are integers or strings. ``Any`` stands for JSON values. A union has None and one other member,
-    or only scalars, or only dataclasses. Fields with ``init=False`` are left out.
+    literal, a numpy array, an Arrow table or array, another dataclass, or a tuple, list or mapping of these. The keys
+    of a mapping are integers or strings. ``Any`` stands for JSON values. A union has None and one other member, or only
+    scalars, or only dataclasses. Fields with ``init=False`` are left out. Anything else raises an `ArgumentError` that
+    names the field.
 
-    Raises
-    ------
-    ArgumentError
-        A value does not fit its hint, or the codec does not know the hint. The message names the field.
-
-    Examples
-    --------
     >>> @dataclasses.dataclass(frozen=True)
     ... class Note:
     ...     text: str
@@ -66,32 +60,10 @@ def dump(value: object) -> bytes:
 
 
 def load(cls: type[T], data: bytes | pa.Buffer, where: str = "") -> T:
-    """Return the value that `dump` wrote.
+    """Return the value that `dump` wrote; `where` is the name that errors use for the bytes, such as a path.
 
     A field that the bytes lack takes its default. Arrays are copies; Arrow tables keep the unpacked bytes in memory.
-
-    Parameters
-    ----------
-    cls
-        The dataclass that was dumped.
-    data
-        What `dump` returned.
-    where
-        What errors call the source of the bytes, such as the path of a file.
-
-    Raises
-    ------
-    FormatError
-        The bytes are damaged, hold something else, or come from a newer unskew.
-
-    Examples
-    --------
-    >>> @dataclasses.dataclass(frozen=True)
-    ... class Note:
-    ...     text: str
-    >>> load(Note, dump(Note("hot"))[:-1], where="notes.bin")
-    Traceback (most recent call last):
-    unskew.errors.FormatError: the bytes do not match their checksum (in notes.bin). Hint: the bytes are damaged ...
+    Bytes that are damaged, hold something else, or come from a newer unskew raise `FormatError`.
     """
     place = where or None
     try:

@@ -1,4 +1,4 @@
-"""How the codec writes a value of each type hint, and reads it again."""
+"""How the codec writes and reads the values of each type hint."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ import pyarrow as pa
 from unskew.errors import ArgumentError, FormatError, UnskewError
 
 Sections: TypeAlias = list[bytes | pa.Buffer]
-Write: TypeAlias = Callable[[Any, Sections, str], Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a value is read from: the sections behind the header, and what errors call the place."""
+    """What a value is read from: the sections after the header, and the name that errors use for the place."""
 
     sections: list[pa.Buffer]
     where: str | None
@@ -32,22 +31,14 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """Writes the values of one type hint as JSON and sections, and reads them. Both get the path to the field.
+    """Writes the values of one type hint as JSON and sections, and reads them back. Both get the path to the field."""
 
-    Examples
-    --------
-    >>> sections = []
-    >>> pair = kind_of(tuple[int, bytes], "Example.pair")
-    >>> pair.write((7, b"seven"), sections, "Example.pair"), sections
-    ([7, 0], [b'seven'])
-    """
-
-    write: Write
+    write: Callable[[Any, Sections, str], Any]
     read: Callable[[Any, Source, str], Any]
 
 
 def kind_of(hint: Any, at: str) -> Kind:
-    """Return how values of a type hint are written; `at` is the field that errors name."""
+    """Return the kind of a type hint; `at` is the field that errors name."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint in SIMPLE:
         return SIMPLE[hint]
@@ -72,7 +63,7 @@ def kind_of(hint: Any, at: str) -> Kind:
 
 @cache
 def record_kind(cls: Any) -> Kind:
-    """Return how a dataclass is written: its fields by name."""
+    """Return the kind of a dataclass, which is written as its fields by name."""
     hints, name = _hints(cls), cls.__name__
     fields = {each.name: each for each in dataclasses.fields(cls) if each.init}
     kinds = {field: kind_of(hints[field], f"{name}.{field}") for field in fields}
@@ -109,7 +100,7 @@ def _newer(source: Source, at: str, got: object) -> FormatError:
 
 
 def _scalars(*kinds: type) -> Kind:
-    """Write scalars as themselves, after checking them; numpy's become Python's, and so do subclasses."""
+    """Write scalars as themselves. Numpy scalars and subclasses become plain Python values."""
     name = " or ".join({bool: "a boolean", int: "an integer", float: "a number", str: "a string"}[k] for k in kinds)
     allowed = (*kinds, int) if float in kinds else kinds  # an int may stand for a float, and stays one
 
@@ -142,25 +133,30 @@ def _none(value: Any, _: object, at: str) -> None:
         raise _misfit(value, "None", at)
 
 
-def _write_section(value: Any, sections: Sections) -> int:
-    sections.append(value)
-    return len(sections) - 1
+def _section(expected: str, cls: type, encode: Callable[[Any], Any], decode: Callable[[pa.Buffer], Any]) -> Kind:
+    """Write a value as a section of its own; the header holds the number of the section."""
+
+    def write(value: Any, sections: Sections, at: str) -> int:
+        if not isinstance(value, cls):
+            raise _misfit(value, expected, at)
+        sections.append(encode(value))
+        return len(sections) - 1
+
+    return Kind(write, lambda value, source, at: decode(source.sections[value]))
 
 
-def _write_bytes(value: Any, sections: Sections, at: str) -> int:
-    if not isinstance(value, bytes):
-        raise _misfit(value, "bytes", at)
-    return _write_section(value, sections)
-
-
-def _read_bytes(value: Any, source: Source, at: str) -> bytes:
-    return bytes(source.sections[value])
+def _stream(table: pa.Table | pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table)
+    return sink.getvalue()
 
 
 def _write_array(value: Any, sections: Sections, at: str) -> list[Any]:
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.dtype.kind in "OVT":
         raise _misfit(value, "a numpy array of numbers, booleans, times or text of fixed length", at)
-    return [_write_section(value.tobytes(), sections), value.dtype.str, value.shape]
+    sections.append(value.tobytes())
+    return [len(sections) - 1, value.dtype.str, value.shape]
 
 
 def _read_array(value: Any, source: Source, at: str) -> Any:
@@ -171,33 +167,6 @@ def _read_array(value: Any, source: Source, at: str) -> Any:
     return np.frombuffer(data, dtype).reshape(shape).copy() if len(data) else array
 
 
-def _write_batches(table: pa.Table | pa.RecordBatch, sections: Sections) -> int:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write(table)
-    return _write_section(sink.getvalue(), sections)
-
-
-def _write_table(value: Any, sections: Sections, at: str) -> int:
-    if not isinstance(value, pa.Table):
-        raise _misfit(value, "an Arrow table", at)
-    return _write_batches(value, sections)
-
-
-def _read_table(value: Any, source: Source, at: str) -> pa.Table:
-    return pa.ipc.open_stream(source.sections[value]).read_all()
-
-
-def _write_column(value: Any, sections: Sections, at: str) -> int:
-    if not isinstance(value, pa.Array):
-        raise _misfit(value, "an Arrow array", at)
-    return _write_batches(pa.record_batch([value], names=[""]), sections)
-
-
-def _read_column(value: Any, source: Source, at: str) -> pa.Array:
-    return pa.ipc.open_stream(source.sections[value]).read_next_batch().column(0)
-
-
 SIMPLE: dict[Any, Kind] = {
     bool: _scalars(bool),
     int: _scalars(int),
@@ -205,9 +174,14 @@ SIMPLE: dict[Any, Kind] = {
     str: _scalars(str),
     NoneType: Kind(_none, _none),
     Any: Kind(_json_value, _json_value),
-    bytes: Kind(_write_bytes, _read_bytes),
-    pa.Table: Kind(_write_table, _read_table),
-    pa.Array: Kind(_write_column, _read_column),
+    bytes: _section("bytes", bytes, bytes, bytes),
+    pa.Table: _section("an Arrow table", pa.Table, _stream, lambda data: pa.ipc.open_stream(data).read_all()),
+    pa.Array: _section(
+        "an Arrow array",
+        pa.Array,
+        lambda array: _stream(pa.record_batch([array], names=[""])),
+        lambda data: pa.ipc.open_stream(data).read_next_batch().column(0),
+    ),
 }
 
 
@@ -288,10 +262,8 @@ def _sequence(cls: Any, kind: Kind) -> Kind:
 
 def _mapping(key: Any, kind: Kind, at: str) -> Kind:
     literals = typing.get_args(key) if typing.get_origin(key) is typing.Literal else ()
-    texts = (
-        all(isinstance(each, str) for each in literals) if literals else isinstance(key, type) and issubclass(key, str)
-    )
-    if not texts and key is not int:
+    types = [type(each) for each in literals] or [key]
+    if key is not int and not all(isinstance(each, type) and issubclass(each, str) for each in types):
         raise ArgumentError("the keys of a mapping must be integers or strings", where=at, got=key)
     keys, parsed = kind_of(key, at), int if key is int else str
 
@@ -307,7 +279,7 @@ def _mapping(key: Any, kind: Kind, at: str) -> Kind:
 
 
 def _nested(cls: type) -> Kind:
-    """Look the class up when a value comes, so that a class may hold its own kind."""
+    """Look the class up when a value comes, so that a class may contain itself."""
     return Kind(
         lambda value, sections, at: record_kind(cls).write(value, sections, at),
         lambda value, source, at: record_kind(cls).read(value, source, at),
@@ -315,7 +287,7 @@ def _nested(cls: type) -> Kind:
 
 
 def _hints(cls: type) -> dict[str, Any]:
-    """Return the type hints of a class, even if its module imports some names for type checkers only."""
+    """Return the type hints of a class, even if its module imports some names only for type checkers."""
     try:
         return typing.get_type_hints(cls)
     except NameError:

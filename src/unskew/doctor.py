@@ -1,4 +1,4 @@
-"""What is installed, and whether it fits together."""
+"""Check what is installed, and whether it fits together."""
 
 from __future__ import annotations
 
@@ -31,22 +31,16 @@ FOREIGN = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: what was found, whether it fits (None: for your information), and what to do if not.
-
-    Examples
-    --------
-    >>> Finding("pandas", "3.0.1", fits=False, hint='pip install "pandas<3,>=2.2"').fits
-    False
-    """
+    """The result of one check."""
 
     name: str
     found: str
-    fits: bool | None
-    hint: str | None = None
+    fits: bool | None  # None is for information only
+    hint: str | None = None  # what to do if it does not fit
 
 
 def examine(with_spark: bool = False) -> Iterator[Finding]:
-    """Yield the findings one by one; `with_spark` also starts a session and runs two small queries."""
+    """Yield the findings one by one. `with_spark` also starts a session and runs two small queries."""
     yield Finding("unskew", f"{__version__}, {Path(__file__).parent}", fits=None)
     yield _python()
     yield _java()
@@ -80,7 +74,7 @@ def _package(package: Package) -> Finding:
     try:
         importlib.import_module(IMPORT_NAMES.get(package.name, package.name))
     except Exception as error:
-        return Finding(package.name, f"{found}, cannot be imported: {error}", fits=False, hint="install it anew")
+        return Finding(package.name, f"{found}, cannot be imported: {error}", fits=False, hint="reinstall it")
     return Finding(package.name, found, fits=True)
 
 
@@ -88,12 +82,12 @@ def _compile_cache() -> Finding:
     folder = kernel_cache()
     try:
         if folder is None:
-            raise FileNotFoundError("no folder can be written to")
+            raise FileNotFoundError("no folder is writable")
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        hint = "set NUMBA_CACHE_DIR to a folder that can be written to, or kernels are compiled at every start"
+        hint = "set NUMBA_CACHE_DIR to a writable folder, or kernels are compiled at every start"
         return Finding("compile cache", f"{folder}: {error}", fits=False, hint=hint)
     return Finding("compile cache", str(folder), fits=True)
 
@@ -103,19 +97,21 @@ def _machine() -> Iterator[Finding]:
     memory = memory_bytes()
     if memory is not None:
         enough = memory >= LEAST_MEMORY_GIGABYTES << 30
-        hint = None if enough else f"Spark and its Python workers want {LEAST_MEMORY_GIGABYTES} GB or more"
+        hint = None if enough else f"Spark and its Python workers need {LEAST_MEMORY_GIGABYTES} GB or more"
         yield Finding("memory", f"{memory / 2**30:.1f} GB", enough, hint)
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_DISK_GIGABYTES << 30
-    hint = None if enough else "Spark spills and keeps state there: free some, or set TMPDIR to a larger disk"
+    hint = None if enough else "Spark spills and keeps state there: free some space, or set TMPDIR to a larger disk"
     yield Finding("free disk", f"{free / 2**30:.1f} GB in {folder}", enough, hint)
 
 
 def _surroundings() -> Iterator[Finding]:
     for name in FOREIGN:
         if os.environ.get(name):
-            yield Finding(name, os.environ[name], fits=None, hint="set in the environment: may change what Spark does")
+            yield Finding(
+                name, os.environ[name], fits=None, hint="set in the environment; it may change what Spark does"
+            )
 
 
 def _spark() -> Iterator[Finding]:
@@ -139,7 +135,6 @@ def _spark() -> Iterator[Finding]:
 
 
 def _count_balanced(spark: Any) -> dict[str, int]:
-    """Count three rows per key in a balanced stream, with its checkpoint on this machine's disk."""
     from unskew.spark.balance import balance
 
     with tempfile.TemporaryDirectory(prefix="unskew-doctor-") as folder:
@@ -165,5 +160,5 @@ def _try(name: str, query: Callable[[], object]) -> Finding:
         answer = query()
     except Exception as error:
         first_line = str(error).strip().partition("\n")[0]
-        return Finding(name, first_line, fits=False, hint="unskew.doctor has the query: run it yourself")
+        return Finding(name, first_line, fits=False, hint="the query is in unskew/doctor.py: run it yourself")
     return Finding(name, f"{answer}, in {time.perf_counter() - start:.1f} s", fits=True)

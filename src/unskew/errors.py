@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class UnskewError(Exception):
     """Base of every error that unskew raises on purpose.
 
-    Parameters
-    ----------
-    what
-        One plain sentence, without the final stop.
-    where
-        The place: a file, a column, a row, an option.
-    got
-        The value that was met instead of a good one.
-    hint
-        What to do next.
+    The message says what went wrong (without the final stop), where (a file, column, row or option), which value was
+    found, and what to do next.
 
     Examples
     --------
@@ -33,11 +28,11 @@ class UnskewError(Exception):
 
 
 class ArgumentError(UnskewError, ValueError):
-    """A parameter is out of its range or names something that does not exist."""
+    """A parameter is out of range or names something that does not exist."""
 
 
 class KeyTypeError(UnskewError, TypeError):
-    """A key column has a type that cannot be hashed as Spark hashes it."""
+    """A key column has a type that cannot be hashed the way Spark hashes it."""
 
 
 class ColumnError(UnskewError, KeyError):
@@ -51,15 +46,15 @@ class RoutingError(UnskewError, ValueError):
 
 
 class FormatError(UnskewError, ValueError):
-    """A file is corrupt, not ours, or written by a newer unskew."""
+    """A file is damaged, is not ours, or was written by a newer unskew."""
 
 
 class StatisticsError(UnskewError, ValueError):
-    """Statistics of an interval are malformed: NaN, negative, of unequal length."""
+    """The statistics of an interval are malformed: NaN, negative, or of unequal length."""
 
 
 class SessionError(UnskewError, RuntimeError):
-    """The Spark session, or the machine under it, does not fit."""
+    """The Spark session, or the machine it runs on, is not suitable."""
 
 
 class CheckpointError(UnskewError, RuntimeError):
@@ -71,20 +66,31 @@ class FencedError(CheckpointError):
 
 
 class BatchError(UnskewError, RuntimeError):
-    """A batch failed on Spark; the query stops, and continues from its checkpoint when it is started again."""
+    """A batch failed on Spark. The query stops; start it again to continue from its checkpoint."""
 
 
 class StateError(UnskewError, RuntimeError):
-    """State was used in a way that would lose or duplicate some of it."""
+    """State was used in a way that would lose or duplicate part of it."""
 
 
 class SimulationError(UnskewError, AssertionError):
-    """A simulation broke one of its own invariants: a fault of the simulator, not of what it simulates."""
+    """A simulation broke one of its own invariants: a bug in the simulator, not in what it simulates."""
 
 
 class RangeError(UnskewError, ArithmeticError):
-    """A result is out of the range of its type."""
+    """A result does not fit the range of its type."""
 
 
 class MissingPackageError(UnskewError, ImportError):
-    """An optional package is needed for what was asked."""
+    """The feature needs an optional package that is not installed."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the hint for an unknown name: the nearest known one, or all of them if none is near.
+
+    >>> did_you_mean("usr", ["user", "day"]), did_you_mean("price", ["user", "day"])
+    ("did you mean 'user'", 'one of user, day')
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}" if near else f"one of {', '.join(names)}"

@@ -1,7 +1,7 @@
 """Find a Java that Spark can run on.
 
-Only the standard library is used and nothing of unskew is imported, so that the set-up can run this file with
-any Python before a single package is installed: ``python src/unskew/java.py`` prints the home of the Java found.
+This file uses only the standard library, so that the set-up can run it before any package is installed:
+``python src/unskew/java.py`` prints the home of the Java it found.
 """
 
 from __future__ import annotations
@@ -38,38 +38,28 @@ HOW_TO_INSTALL = (
 
 @dataclass(frozen=True)
 class Java:
-    """A Java found on this machine.
-
-    Examples
-    --------
-    >>> Java(Path("/usr/lib/jvm/java-17"), "17.0.15").major
-    17
-    >>> Java(Path("/usr/lib/jvm/java-8"), "1.8.0_392").fits
-    False
-    """
+    """A Java found on this machine."""
 
     home: Path
     version: str
 
     @property
     def major(self) -> int:
-        """The first number that matters: 8 for 1.8.0, 17 for 17.0.15."""
         numbers = [int(number) for number in re.findall(r"\d+", self.version)]
         return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
     @property
     def fits(self) -> bool:
-        """Whether Spark can run on it."""
         return self.major >= OLDEST
 
 
 def find_java() -> Java | None:
-    """Return the first Java that fits: that of JAVA_HOME, of PATH, then of the usual places; None if there is none."""
+    """Return the first Java that fits, from JAVA_HOME, PATH or the usual places, or None."""
     return next((java for java in all_javas() if java.fits), None)
 
 
 def all_javas() -> Iterator[Java]:
-    """Yield every Java found, fitting or not, each once, in the order in which they are preferred."""
+    """Yield every Java on this machine once, fitting or not, the preferred ones first."""
     seen = set()
     for home in _homes():
         java = _ask(home)
@@ -82,7 +72,7 @@ def _homes() -> Iterator[Path]:
     if os.environ.get("JAVA_HOME"):
         yield Path(os.environ["JAVA_HOME"])
     on_path = shutil.which("java")
-    apple_stub = sys.platform == "darwin" and on_path == "/usr/bin/java"  # opens a dialogue when there is no Java
+    apple_stub = sys.platform == "darwin" and on_path == "/usr/bin/java"  # opens a dialogue if there is no Java
     if on_path and not apple_stub:
         yield Path(on_path).resolve().parent.parent
     for pattern in USUAL_PLACES:

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, so that compilation is paid once and not at every start."""
+"""Where numba keeps compiled kernels, so that they are compiled once and not at every start."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 
 
 def kernel_cache(package: Path = Path(__file__).parent) -> Path | None:
-    """Return the folder in which numba will keep the compiled kernels of `package`; None if there is none.
+    """Return the folder in which numba keeps the compiled kernels of `package`, or None if it has none.
 
-    That is ``NUMBA_CACHE_DIR`` where it is set, otherwise the package itself, and the user's cache folder where the
-    package is read-only.
+    That is ``NUMBA_CACHE_DIR`` if set, else the package itself, or the user's cache folder if the package is read-only.
     """
     if os.environ.get("NUMBA_CACHE_DIR"):
         return Path(os.environ["NUMBA_CACHE_DIR"])
@@ -21,15 +20,12 @@ def kernel_cache(package: Path = Path(__file__).parent) -> Path | None:
 
 
 def ensure_kernel_cache() -> None:
-    """Give numba a folder among the temporary files if it has none; called when unskew is imported.
-
-    Without any folder numba refuses to import a kernel that is to be cached.
-    """
+    """Give numba a temporary folder if it has none: without one it refuses to import cached kernels."""
     if kernel_cache() is not None:
         return
     folder = Path(tempfile.gettempdir()) / f"unskew-kernels-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():  # somebody else's: what lies in there would be run as us
+    if folder.stat().st_uid != os.getuid():  # somebody else's: we would run their code
         folder = Path(tempfile.mkdtemp(prefix="unskew-kernels-"))
     os.environ["NUMBA_CACHE_DIR"] = str(folder)  # the processes that this one starts inherit it
     if "numba" in sys.modules:
@@ -37,7 +33,7 @@ def ensure_kernel_cache() -> None:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether `folder`, or the nearest of its parents that exists, can be written to."""
+    """Tell whether `folder`, or its nearest existing parent, is writable."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

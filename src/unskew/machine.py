@@ -1,4 +1,4 @@
-"""Which code ran, and on what: the two facts without which a measured number means nothing."""
+"""Which code ran, and on which machine: a measurement means nothing without both."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from unskew import __version__
 from unskew.packages import installed_version
 
-KEY_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas", "scipy", "polars", "bytewax")
+KEY_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "pandas", "polars", "bytewax")
 
 
 def commit() -> str:
-    """Return the commit of the running code, ``dirty-`` before it when files have changed since.
+    """Return the commit of the running code, prefixed with ``dirty-`` if files have changed since.
 
-    Outside a checkout (an installed wheel) it is the version of the package.
+    For an installed wheel this is the version of the package.
     """
     here = Path(__file__).resolve()
     try:
@@ -34,7 +34,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def describe() -> dict[str, object]:
-    """Return cores, CPU model, memory, operating system, Python and the versions that matter for speed."""
+    """Return the cores, CPU, memory, operating system, Python, and the package versions that matter for speed."""
     return {
         "cores": cores(),
         "cpu": cpu_model(),
@@ -53,7 +53,7 @@ def cores() -> int:
 
 
 def cpu_model() -> str:
-    """Return the CPU's name as the operating system gives it."""
+    """Return the CPU's name as the operating system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -63,7 +63,7 @@ def cpu_model() -> str:
 
 
 def memory_bytes() -> int | None:
-    """Return the machine's memory, the container's limit if that is lower; None where neither is known."""
+    """Return the machine's memory, or the container's limit if that is lower; None if unknown."""
     try:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Collection, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, did_you_mean
 
 T = TypeVar("T")
 
 
 class Registry(Mapping[str, type[T]], Generic[T]):
-    """Classes by name; a name that is not there is answered with the nearest one that is.
+    """Classes of one family by name, such as all planners.
 
-    Parameters
-    ----------
-    family
-        What the members are called in messages, in the singular: ``"planner"``.
-    package
-        The package whose modules register themselves when imported. They are imported at the first look-up,
-        so that a newcomer adds a member by adding one file.
-    skip
-        Modules of the package that register nothing and are not to be imported for a look-up.
+    The first look-up imports every module of `package` except those in `skip`, and each class registers itself.
     """
 
     def __init__(self, family: str, package: str, skip: Collection[str] = ()) -> None:
@@ -35,20 +27,26 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._loaded = False
 
     def add(self, name: str, member: type[T]) -> None:
-        """Register `member` under `name`; called from ``__init_subclass__`` of the family's base class."""
         known = self._members.get(name)
         if known is not None and known.__qualname__ != member.__qualname__:
             raise ArgumentError(f"two classes claim the {self.family} name {name!r}: {known} and {member}")
         self._members[name] = member
 
     def __getitem__(self, name: str) -> type[T]:
-        """Return the class registered under `name`, or raise `ArgumentError` with the nearest name."""
         self._load()
         if name not in self._members:
-            near = difflib.get_close_matches(name, self._members, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}" if near else f"one of {', '.join(sorted(self._members))}"
+            hint = did_you_mean(name, sorted(self._members))
             raise ArgumentError(f"there is no {self.family} of that name", got=name, hint=hint)
         return self._members[name]
+
+    def make(self, name: str, **parameters: Any) -> T:
+        """Return a new member; the error for an unknown parameter lists those that the class takes."""
+        cls = self[name]
+        known = set(inspect.signature(cls).parameters)
+        if unknown := sorted(set(parameters) - known):
+            what = f"{self.family} {name!r} has no parameter {unknown[0]!r}"
+            raise ArgumentError(what, hint=f"it takes {', '.join(sorted(known))}")
+        return cls(**parameters)
 
     def __contains__(self, name: object) -> bool:
         self._load()

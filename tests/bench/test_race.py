@@ -185,7 +185,7 @@ def test_every_part_has_its_bound_and_operators_that_its_contenders_can_use():
         names = [contender.name for contender in part.contenders]
         assert len(set(names)) == len(names)
         assert {IDEAL, HASH} <= set(names)
-        assert part.stream.work == "count" or not any(contender.merges for contender in part.contenders)
+        assert part.stream.work == "count" or not any(c.salted or "split" in c.options for c in part.contenders)
 
 
 def test_a_whole_run_goes_on_where_it_stopped_and_says_what_it_left_out(tmp_path):

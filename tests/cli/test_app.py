@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
 
 import pytest
+from rich.text import Text
 from typer.testing import CliRunner
 
 from unskew import __version__
@@ -56,6 +58,48 @@ def test_every_command_has_examples_and_json(name):
     assert "Examples" in result.stdout
     assert f"unskew {name}" in result.stdout.partition("Examples")[2]
     assert "--json" in result.stdout
+
+
+def product_commands():
+    """Give every command of the product with its help, those of groups too."""
+    grouped = [
+        ("kafka", command) for group in app.registered_groups for command in group.typer_instance.registered_commands
+    ]
+    for prefix, command in [("", command) for command in app.registered_commands] + grouped:
+        if command.callback.__module__.startswith("unskew.cli"):
+            name = command.name or command.callback.__name__
+            yield pytest.param([*prefix.split(), name], command.callback.__doc__, id=f"{prefix}{name}")
+
+
+@pytest.mark.parametrize(("command", "text"), [*product_commands()])
+def test_help_fits_80_columns_and_breaks_between_sentences(command, text):
+    shown = runner.invoke(app, [*command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout.splitlines()
+    assert max(map(len, shown)) <= 80
+    lines = Text.from_markup(inspect.cleandoc(text)).plain.splitlines()[1:]
+    assert {line.rstrip() for line in lines} <= {line[1:].rstrip() for line in shown}, "no line is wrapped"
+    prose = lines[: lines.index("Examples")]
+    assert all(line.endswith((".", ":")) for line in prose if line)
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest_one(capsys):
+    assert "Did you mean 'workload'?" in run_main(capsys, "wrkload")[2]
+    assert "Did you mean 'workload'?" in json.loads(run_main(capsys, "wrkload", "--json")[2])["what"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("run", "--source", "parqet:in", "--sink", "console"), "did you mean parquet:DIR"),
+        (("run", "--source", "csv:in", "--sink", "consle"), "did you mean console"),
+        (("run", "--source", "csv:in", "--sink", "delt:out"), "did you mean delta:DIR"),
+        (("run", "--source", "workload:zipff", "--batches", "1", "--sink", "console"), "did you mean 'zipf'"),
+        (("run", "--source", "csv:in", "--sink", "console", "--planner", "mixd"), "did you mean 'mixed'"),
+    ],
+)
+def test_a_misspelt_word_of_a_job_is_answered_before_spark_starts(capsys, monkeypatch, arguments, hint):
+    monkeypatch.setattr("unskew.spark.local_session.session", None)
+    code, _, err = run_main(capsys, *arguments, "--key", "key", "--aggregate", "count")
+    assert (code, hint in err) == (2, True), err
 
 
 def test_commands_of_the_table_that_exist_are_registered():

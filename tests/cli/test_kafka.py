@@ -26,7 +26,7 @@ def test_every_command_has_examples_and_json(name):
 @pytest.mark.parametrize("name", ["status", "down"])
 def test_no_broker_runs(name, tmp_path):
     folder = ["--folder", str(tmp_path)]
-    assert runner.invoke(app, ["kafka", name, *folder]).stdout == "No broker of ours runs.\n"
+    assert runner.invoke(app, ["kafka", name, *folder]).stdout == "No broker of unskew is running.\n"
     answer = json.loads(runner.invoke(app, ["kafka", name, *folder, "--json"]).stdout)
     assert answer == {"running": False, "bootstrap": None, "pid": None}
 

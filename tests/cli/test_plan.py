@@ -119,7 +119,7 @@ def test_a_million_rows(tmp_path: Path) -> None:
     cost = np.random.default_rng(0).zipf(1.5, 1_000_000).clip(0, 100_000)
     pa.parquet.write_table(pa.table({"key": np.arange(1_000_000), "cost": cost}), path)
     answer = json.loads(run(str(path), "--planner", "mixed", "--channels", "20", "--json"))
-    assert answer["imbalance_after"] <= 0.08
+    assert answer["overload_after"] <= 0.08
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_wrong_options_are_refused(arguments: list[str], error: type[Exception],
 
 
 def test_wrong_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="which keys"):
+    with pytest.raises(ArgumentError, match="no keys are named"):
         run()
     with pytest.raises(ArgumentError, match="no such file"):
         run(str(tmp_path / "none.txt"))

@@ -90,9 +90,9 @@ def test_files(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "which workload.*--list"),
+        ([], "no workload is named.*--list"),
         (["zipff"], "did you mean 'zipf'"),
-        (["zipf", "--set", "exponent"], "expected OPTION=VALUE, got 'exponent'"),
+        (["zipf", "--set", "exponent"], "expected NAME=VALUE, got 'exponent'"),
         (["zipf", "--set", "exponet=1"], "did you mean 'exponent'"),
         (["zipf", "--describe", "--rows", "0"], "there must be rows"),
         (["zipf", "--describe", "--channels", "0"], "channels must be 1 or more"),

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from unskew_lab.bench.race.parts import whole_parts
 from unskew_lab.bench.race.rows import THROUGHPUT
-from unskew_lab.experiments import running
-from unskew_lab.experiments.fang.running import judge_running
-from unskew_lab.experiments.pkg.verdicts_running import figure_10, table_3
+from unskew_lab.experiments import fang, pkg, running
+from unskew_lab.experiments.claims import judge_claims, load_table
+from unskew_lab.experiments.fang.running import judge_running as judge_fang
+from unskew_lab.experiments.pkg.verdicts_sources import judge_running as judge_pkg
 from unskew_lab.experiments.running import Running, newest_run
 
 PAPER = {  # throughput over the bound, as the papers have it
@@ -58,11 +60,16 @@ def contrary_to_the_papers(stream, who):
 
 
 def verdicts(run):
-    judged = [*judge_running(None, run), *figure_10(None, run), *table_3(None, run)]
+    judged = []
+    for paper, judge in ((fang, judge_fang), (pkg, judge_pkg)):
+        table = load_table(Path(paper.__file__).with_name("claims.toml"))
+        running = {id: row for id, row in table.items() if row["figure"] in FIGURES[paper.__name__.split(".")[-1]]}
+        judged += judge_claims(running, judge(None, run))
     assert all(claim.reason or claim.verdict == "confirmed" for claim in judged)
     return {claim.id: claim.verdict for claim in judged}
 
 
+FIGURES = {"fang": {"13", "14", "15", "16"}, "pkg": {"10a", "10b", "10c", "Table 3"}}
 OPEN = {"fig14-5", "fig15-4", "f10b", "f10c", "t3c"}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from unskew.cli import main
-from unskew.errors import ArgumentError, ColumnError, MissingPackageError
+from unskew.errors import ArgumentError, CheckpointError, ColumnError, MissingPackageError
 from unskew.jobs import Job
 from unskew.jobs.dry_run import preview
 from unskew.jobs.query import start
@@ -120,13 +120,51 @@ def test_a_dry_run_tells_the_skew_and_writes_nothing(spark, flights, tmp_path, c
     assert sum(skew["loads_before"]) == sum(skew["loads_after"]) == 15_000
     for side in ("before", "after"):
         loads = skew[f"loads_{side}"]
-        assert skew["report"][f"imbalance_{side}"] == pytest.approx(max(loads) / (15_000 / 4) - 1)
+        assert skew["report"][f"overload_{side}"] == pytest.approx(max(loads) / (15_000 / 4) - 1)
     assert skew["speedup"] == pytest.approx(max(skew["loads_before"]) / max(skew["loads_after"]))
     assert skew["speedup"] > 1.1
     assert not (tmp_path / "out").exists()
     code, printed, _ = run_main(capsys, "run", *options, *sink)
     assert (code, "\nrows per channel by hash" in printed, shares[0][1] in printed) == (0, True, True)
     assert f"{skew['speedup']:.2f} times as fast" in printed
+    code, printed, _ = run_main(capsys, "run", *options[:-1], "8", *sink, "--json")
+    too_heavy = [carrier for share, carrier in shares if share > 1.02 / 8]
+    assert (code, json.loads(printed)["skew"]["unsplittable"]) == (0, too_heavy)
+    assert too_heavy
+
+
+def test_a_dry_run_looks_at_the_checkpoint(spark, tmp_path, capsys) -> None:
+    """It says how far the job has come, and refuses what a start would refuse."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "a.csv").write_text("user,amount\nada,1\nbob,2\nada,3\n")
+    given = {"source": f"csv:{source}", "key": "user", "aggregate": "count", "sink": f"json:{out}", "channels": 2}
+    assert preview(spark, Job(**given)).batches_done == 0
+    assert not out.exists()
+    run(Job(**given), NoView())
+    assert preview(spark, Job(**given)).batches_done == 1
+    with pytest.raises(CheckpointError, match="written with operator"):
+        preview(spark, Job(**{**given, "aggregate": "sum(amount)"}))
+    (tmp_path / "file").touch()
+    (tmp_path / "native" / "state" / "0").mkdir(parents=True)
+    elsewhere = {**given, "sink": "console"}
+    with pytest.raises(CheckpointError, match="the checkpoint is a file"):
+        preview(spark, Job(**elsewhere, checkpoint=str(tmp_path / "file")))
+    with pytest.raises(CheckpointError, match="belongs to a query of Spark alone"):
+        preview(spark, Job(**elsewhere, checkpoint=str(tmp_path / "native")))
+    with pytest.raises(ArgumentError, match="has the output of another job"):
+        preview(spark, Job(**given, checkpoint=str(tmp_path / "new")))
+    options = ("--source", given["source"], "--key", "user", "--aggregate", "count", "--sink", given["sink"])
+    code, printed, _ = run_main(capsys, "run", *options, "--dry-run")
+    assert (code, "goes on after 1 batch" in printed) == (0, True)
+
+
+def test_a_delta_sink_without_its_package_is_refused_in_a_running_session(spark, flights, tmp_path) -> None:
+    job = Job(source=f"parquet:{flights}", key="carrier", aggregate="count", sink=f"delta:{tmp_path / 'o'}")
+    with pytest.raises(MissingPackageError, match=r"Delta package .*--package io[.]delta:delta-spark"):
+        start(spark, job)
+    with pytest.raises(MissingPackageError, match=r"Delta package .*--package io[.]delta:delta-spark"):
+        preview(spark, job)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +220,7 @@ def test_a_connector_that_cannot_be_fetched_is_asked_for(spark, flights, tmp_pat
     def fails(session) -> None:
         raise MissingPackageError("no network")
 
-    monkeypatch.setattr("unskew.jobs.kafka.ensure_connector", fails)
+    monkeypatch.setattr("unskew.jobs.connectors.ensure_connector", fails)
     job = {"source": f"parquet:{flights}", "key": "carrier", "aggregate": "count", "sink": f"parquet:{tmp_path / 'o'}"}
     with pytest.raises(MissingPackageError, match=r"--package org[.]apache[.]spark:spark-sql-kafka"):
         start(spark, Job(**{**job, role: "kafka:localhost:9/t"}))
@@ -195,7 +233,7 @@ def test_what_is_shown(spark, flights, tmp_path) -> None:
     outcome = run(job, NoView())
     console = Console(width=100, record=True, file=io.StringIO(), force_terminal=True)
     with LiveView(console, job) as view:
-        view.show(outcome.batches, None)
+        view.show(outcome.batches)
     console.print(picture(job, outcome.batches))
     shown = console.export_text()
     assert "15,000 rows" in shown

@@ -8,8 +8,7 @@ import pytest
 
 from unskew.errors import ArgumentError, FormatError
 from unskew.jobs import Job, job_from, read_job_file
-from unskew.jobs.aggregates import parse_aggregates
-from unskew.jobs.operators import known_operators, make_operator
+from unskew.jobs.operators import known_operators, make_operator, parse_aggregates
 from unskew.jobs.places import SINKS, SOURCES, Place
 from unskew.operators import Aggregate, Operator
 

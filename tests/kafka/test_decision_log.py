@@ -61,12 +61,12 @@ def test_a_start_that_planned_no_batch_does_not_say_which_query_it_is(log, tmp_p
         log.identify({"topic": "b", "gateway": [0, 2]})
 
 
-def test_the_last_batches_are_those_of_spark(log, tmp_path) -> None:
-    assert log.last_batches() == (-1, -1)
+def test_the_last_planned_batch_is_sparks(log, tmp_path) -> None:
+    assert log.last_planned() == -1
     for batch_id in range(11):
         plan(tmp_path, batch_id)
     plan(tmp_path, 9, "commits")
-    assert log.last_batches() == (10, 9)
+    assert log.last_planned() == 10
 
 
 def test_a_damaged_or_missing_decision_is_named(log, tmp_path) -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from unskew.jobs.connectors import connector_settings
 from unskew.jobs.job import Job
-from unskew.jobs.kafka import connector_settings
 from unskew.kafka.jars import connector_jars
 
 pytestmark = [pytest.mark.kafka]

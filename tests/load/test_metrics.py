@@ -65,7 +65,8 @@ def test_tolerance_and_ratio_are_two_words_for_one_limit(channels: int, toleranc
 @given(st.lists(st.floats(0.1, 10), min_size=2, max_size=12))
 def test_a_ratio_bounds_the_deviation_on_both_sides(loads: list[float]) -> None:
     bound = metrics.tolerated_deviation(metrics.balance_ratio(loads), len(loads))
-    assert metrics.deviation(loads) <= bound + 1e-9
+    mean = np.mean(loads)
+    assert np.abs(np.array(loads) - mean).max() / mean <= bound + 1e-9
 
 
 def test_ratios_where_there_is_no_limit() -> None:
@@ -74,41 +75,13 @@ def test_ratios_where_there_is_no_limit() -> None:
     assert metrics.tolerated_deviation(math.inf, 5) == 4
 
 
-def test_capacity_form() -> None:
-    assert metrics.ratio_of_capacity(4, total_load=10, capacity=3) == pytest.approx(1.2857, abs=1e-4)
-    with pytest.raises(ArgumentError, match=r"between the mean load 2\.5 and 10, got 2"):
-        metrics.ratio_of_capacity(4, total_load=10, capacity=2)
-
-
 def test_a_shrinking_step_compares_with_the_larger_number_of_channels() -> None:
     assert metrics.relative_migration(10, 100, channels_before=10, channels=9) == pytest.approx(1)
     assert metrics.relative_migration(40, 100, channels_before=5, channels=3) == pytest.approx(1)
 
 
-def test_fang_one_sided_overload_and_two_sided_deviation() -> None:
-    loads = [1.08] * 5 + [0.60]
-    assert metrics.overload(loads) == pytest.approx(0.08)
-    assert metrics.deviation(loads) == pytest.approx(0.40)
-
-
-def test_partial_key_grouping_fractions() -> None:
-    """A perfect split of m = 1 mod 5 messages leaves 1 - 1/5 (paper: 0.81); a saturated key gives p1 - 1/W."""
-    perfect = [4_400_000] * 4 + [4_400_001]
-    assert metrics.final_imbalance_fraction(perfect) * sum(perfect) == pytest.approx(0.8, abs=1e-6)
-    saturated = np.full(50, (1 - 0.0267) / 49)
-    saturated[0] = 0.0267
-    assert metrics.final_imbalance_fraction(saturated) == pytest.approx(0.0267 - 1 / 50, abs=1e-9)
-
-
-def test_the_averaged_fraction_is_half_the_final_one_when_saturated() -> None:
-    over_time = np.outer(np.arange(1, 1001), [6, 2, 2])
-    final = metrics.final_imbalance_fraction(over_time[-1])
-    assert metrics.average_imbalance_fraction(over_time) == pytest.approx(final / 2, rel=2e-3)
-    assert metrics.relative_imbalance_fraction(over_time) == pytest.approx(final)
-
-
-def test_jaccard_of_the_paper() -> None:
-    assert metrics.jaccard(0.64) == pytest.approx(0.47, abs=0.005)
+def test_fang_overload_is_one_sided() -> None:
+    assert metrics.overload([1.08] * 5 + [0.60]) == pytest.approx(0.08)
 
 
 def test_smalops_vector() -> None:
@@ -118,16 +91,10 @@ def test_smalops_vector() -> None:
     assert metrics.balancing_error([60, 60, 60]) == 0
 
 
-def test_flux_memory_experiment() -> None:
-    """128 partitions of 6 MB on a site that keeps 512 MB of its 1 GB."""
-    assert metrics.excess_memory([1000, 512], [768, 768]).tolist() == [232, -256]
-
-
 def test_nothing_to_do_is_balanced() -> None:
-    assert metrics.overload([0, 0]) == metrics.deviation([0, 0]) == metrics.final_imbalance_fraction([0, 0]) == 0
+    assert metrics.overload([0, 0]) == 0
     assert metrics.balance_ratio([0, 0]) == 1
     assert metrics.balance_ratio([1, 0]) == math.inf
-    assert metrics.estimation_error([0, 2], [1, 2]).tolist() == [math.inf, 0]
 
 
 def test_no_channels_is_an_error() -> None:

@@ -79,7 +79,7 @@ def test_later_changes_are_seen_while_keys_move() -> None:
         (lambda: TableJoin("users", how="outer"), ArgumentError, "no such join"),  # type: ignore[arg-type]
         (lambda: TableJoin("shops").bind(SCHEMA, ("user",)), ColumnError, "table has no columns"),
         (lambda: TableJoin("users", input="kind").bind(SCHEMA, ("user",)), ColumnError, "no column"),
-        (lambda: TableJoin("users", input="users_age").bind(SCHEMA, ("user",)), ColumnError, "in words"),
+        (lambda: TableJoin("users", input="users_age").bind(SCHEMA, ("user",)), ColumnError, "must hold strings"),
     ],
 )
 def test_what_cannot_work_is_refused(make: Any, error: type[Exception], words: str) -> None:

@@ -224,10 +224,10 @@ def test_far_away_times_do_not_overflow() -> None:
     [
         (lambda: WindowAggregate("10 parsecs", n="count"), ArgumentError, "not a duration"),
         (lambda: WindowAggregate("1 month", n="count"), ArgumentError, "not a duration"),
-        (lambda: WindowAggregate("0 seconds", n="count"), ArgumentError, "has a length"),
+        (lambda: WindowAggregate("0 seconds", n="count"), ArgumentError, "must be longer than zero"),
         (lambda: WindowAggregate("5 seconds", "10 seconds", n="count"), ArgumentError, "at most their size"),
         (lambda: WindowAggregate("5 seconds", output_mode="replace", n="count"), ArgumentError, "output mode"),
-        (lambda: SessionAggregate("0 seconds", n="count"), ArgumentError, "has a length"),
+        (lambda: SessionAggregate("0 seconds", n="count"), ArgumentError, "must be longer than zero"),
         (lambda: WindowAggregate("5 seconds"), ArgumentError, "nothing to aggregate"),
         (lambda: WindowAggregate("5 seconds", n="count"), ArgumentError, "need a column of times"),
         (lambda: WindowAggregate("5 seconds", on="ts", n="count"), ArgumentError, "append mode needs a watermark"),

@@ -95,7 +95,7 @@ def _gap(chosen: Planner, solved: list[tuple[Problem, float, float]]) -> Gap:
     over, capped, ratios = [], [], []
     for problem, reachable, least in solved:
         report = chosen.describe(problem, chosen.assign(problem, Memory()))
-        gap = report.imbalance_after - reachable
+        gap = report.overload_after - reachable
         over.append(gap if gap > 1e-6 else 0.0)
         capped.append(report.table_size <= TABLE_CAP)
         if over[-1] == 0 and capped[-1]:

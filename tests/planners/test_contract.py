@@ -48,7 +48,7 @@ def test_a_plan_is_complete_and_honest(name: str, situation: tuple[Statistics, R
     loads = np.bincount(owner, statistics.cost, channels) + np.bincount(new.slots, statistics.slot_cost, channels)
     assert loads.sum() == pytest.approx(statistics.total_cost), "loads are conserved"
     mean = loads.mean()
-    assert figures.imbalance_after == pytest.approx(loads.max() / mean - 1 if mean else 0)
+    assert figures.overload_after == pytest.approx(loads.max() / mean - 1 if mean else 0)
     assert figures.table_size == len(new.explicit_hashes)
     moved = owner != table.lookup(statistics.hashes)
     slots_moved = statistics.slot_state[table.slots != new.slots].sum()
@@ -103,14 +103,14 @@ def test_memory_survives_a_restart(name: str) -> None:
 def test_one_channel_needs_no_table(name: str) -> None:
     plan = planner(name).plan(Statistics.of_keys([1, 2], [5.0, 1.0]), RoutingTable.initial(1))
     assert len(plan.table.explicit_hashes) == len(plan.moves) == 0
-    assert plan.report.imbalance_after == 0
+    assert plan.report.overload_after == 0
 
 
 @names
 @pytest.mark.parametrize("cost", [[], [0.0, 0.0, 0.0], [1.0], [2.0, 2.0, 2.0, 2.0], [1e-300, 1e300]])
 def test_odd_loads_are_planned(name: str, cost: list[float]) -> None:
     plan = planner(name).plan(Statistics.of_keys(np.arange(len(cost)), cost), RoutingTable.initial(3))
-    assert plan.report.imbalance_after >= 0
+    assert plan.report.overload_after >= 0
 
 
 @names

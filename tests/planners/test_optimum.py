@@ -45,8 +45,8 @@ def test_no_planner_beats_the_optimum():
         for name in gaps.NAMES:
             chosen = gaps.configured(name, 0.05)
             report = chosen.describe(problem, chosen.assign(problem, Memory()))
-            assert report.imbalance_after >= lowest - 1e-6
-            least = lowest_migration(problem, report.imbalance_after, report.table_size)
+            assert report.overload_after >= lowest - 1e-6
+            least = lowest_migration(problem, report.overload_after, report.table_size)
             assert report.migration_cost >= least - 1e-6
 
 

@@ -34,5 +34,5 @@ def test_a_split_key_that_loses_a_candidate_weighs_on_those_that_stay() -> None:
 def test_slots_that_do_not_fit_the_table_are_refused() -> None:
     statistics = Statistics([], [], [], [], np.ones(8), np.ones(8), np.ones(8))
     table = RoutingTable.initial(2, slots=16)
-    with pytest.raises(StatisticsError, match="statistics speak of 8 slots, the table has 16"):
+    with pytest.raises(StatisticsError, match="the statistics have 8 slots, the table has 16"):
         Problem.of_statistics(statistics, table, table)

@@ -268,8 +268,6 @@ def test_a_table_from_the_records():
     assert [line.split("|")[2:5] for line in lines[2:]] == [
         [" 4.80 s ", " 2.50 s ", " **1.92x** "],
         [" 8.50 s ", " 2.00 s ", " **4.25x** "],
-        [" 2.00 s ", " 1.00 s ", " **2.00x** "],
-        [" 3.00 s ", " 1.50 s ", " **2.00x** "],
         [" 0.60 s ", " 0.50 s ", " **1.20x** "],
         [" 1.87 ", " 1.02 ", " "],
     ]
@@ -289,7 +287,7 @@ def test_the_page_of_the_documentation_and_the_readme_hold_the_same_numbers(tmp_
     assert text.startswith("# name\n")
     assert text.endswith("The rest.\n")
     numbers = re.findall(r"\*\*(.+?)\*\*", text)
-    assert len(numbers) == 5
+    assert len(numbers) == 3
     assert all(f"**{number}**" in page.read_text() for number in numbers)
     assert "](docs/benchmarks-skew.svg)" in text
     update(readme, records)

@@ -98,14 +98,14 @@ def test_shrinking_drops_entries_of_channels_that_leave() -> None:
     ("build", "message"),
     [
         (lambda: RoutingTable.initial(0), "at least one channel, got 0"),
-        (lambda: RoutingTable.initial(9, slots=8), "8 slots cannot serve 9 channels. Hint: start with at least 9"),
+        (lambda: RoutingTable.initial(9, slots=8), "8 slots cannot serve 9 channels. Hint: use at least 9"),
         (lambda: RoutingTable(2, [0, 1, 2]), r"channel 2 is not in 0\.\.1 \(in slot 2\)\. Hint: resize to 3 channels"),
         (
             lambda: RoutingTable.initial(8).with_explicit([1, 2], [0, 9]),
             r"channel 9 is not in 0\.\.7 .*explicit entry 1",
         ),
         (lambda: RoutingTable.initial(8).with_explicit([1], [-1]), "channels count from 0"),
-        (lambda: RoutingTable.initial(8).with_explicit([1, 1], [0, 1]), "stands twice"),
+        (lambda: RoutingTable.initial(8).with_explicit([1, 1], [0, 1]), "two explicit entries"),
         (lambda: RoutingTable.initial(8).with_explicit([1, 2], [0]), "one channel per hash"),
         (lambda: RoutingTable.initial(8).with_split({3: (1,)}), "two or more different channels"),
         (lambda: RoutingTable.initial(8).with_split({3: (1, 1)}), "two or more different channels"),

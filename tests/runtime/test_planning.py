@@ -10,8 +10,9 @@ from unskew.planners import planner
 from unskew.planners.memory import Memory
 from unskew.routing.lookup import slot_of
 from unskew.routing.table import RoutingTable
-from unskew.runtime.planning import Controller, channel_loads, tasks_for
+from unskew.runtime.planning import Controller
 from unskew.runtime.settings import Planning, Splitting
+from unskew.runtime.tasks import channel_loads, tasks_for
 
 SLOTS = 4096
 

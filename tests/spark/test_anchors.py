@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import unskew
 from unskew.runtime.wire import PARCELS
-from unskew.spark.anchors import Anchors, Arrived, on_cluster
+from unskew.spark.anchors import Anchors, arrived, on_cluster
 from unskew.testing import write_batches
 
 PATIENCE_SECONDS = 60
@@ -54,7 +55,7 @@ def test_every_parcel_arrives_once_in_the_partition_of_its_task(
         parcels = spark.range(0, 60, 1, 2).selectExpr(*columns, "binary(string(id)) blob")
         got = (
             anchors.bring(parcels)
-            .mapInArrow(Arrived(arrivals), from_arrow_schema(PARCELS.append(pa.field("at", pa.int32()))))
+            .mapInArrow(partial(arrived, arrivals), from_arrow_schema(PARCELS.append(pa.field("at", pa.int32()))))
             .toArrow()
         )
     finally:

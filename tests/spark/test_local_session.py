@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import unskew
 from unskew.errors import SessionError
 from unskew.spark import check_session, session
 from unskew.spark.check import problems
@@ -97,6 +98,9 @@ def test_spark_connect_is_refused():
     remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(SessionError, match="Spark Connect is not supported yet"):
         check_session(remote)
+    rows = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(SessionError, match="Spark Connect is not supported yet"):
+        unskew.balance(rows, "user")
 
 
 @pytest.mark.parametrize("other", [None, "local[2]", Path()])

@@ -373,7 +373,7 @@ def test_what_the_first_call_in_a_process_costs_is_not_blamed_on_its_key(monkeyp
 
     now = 0.0
     monkeypatch.setattr("unskew.spark.per_key.lean_function.perf_counter", lambda: now)
-    monkeypatch.setattr("unskew.spark.per_key.demand._queued_seconds", lambda: 0.0)
+    monkeypatch.setattr("unskew.spark.per_key.calls._queued_seconds", lambda: 0.0)
     job = Job(LeanFunction(slow_to_start, schema("n long"), schema("n long")), pa.schema({"user": pa.string()}))
     for _ in range(2):
         job.batch(pa.table({"user": ["ada", "bob", "cy"]}))
@@ -399,7 +399,7 @@ def test_composite_and_null_keys() -> None:
 
 
 def test_the_functions_of_the_how_to_give_the_same_rows() -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "convert-applyInPandasWithState.md"
+    page = Path(__file__).parents[2] / "docs" / "guides" / "convert-a-job.md"
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[:2]:
         exec(block, names)

@@ -17,7 +17,7 @@ from pyspark.sql.conversion import PandasToArrowConversion
 from unskew.errors import ArgumentError
 from unskew.spark.per_key import ArrowSettings
 from unskew.spark.per_key.frame_output import FrameOutput
-from unskew.spark.per_key.row_output import RowOutput
+from unskew.spark.per_key.rows import RowOutput
 
 ZONE = "America/New_York"
 SCHEMA = (
@@ -147,10 +147,10 @@ def test_rows_and_columns_keep_their_order() -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ("text", "this is no output, got 'str'"),
+        ("text", "a function cannot return this as output, got 'str'"),
         (("ada", 1), "a row of the output is a tuple of 4 values"),
         ([["ada", 1, None, None]], "a row of the output is a tuple"),
-        ({"user": "ada"}, "the columns of the output are others"),
+        ({"user": "ada"}, "the output has other columns than its schema, got"),
         ({"user": ["a", "b"], "n": [1], "at": None, "cost": None}, "differ in length"),
     ],
 )

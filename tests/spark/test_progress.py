@@ -122,6 +122,6 @@ def test_prometheus_reads_it(ended) -> None:
 
 
 def test_names_with_quotes_stay_inside_their_label() -> None:
-    from unskew.spark.prometheus import Totals, prometheus_text
+    from unskew.spark.prometheus import prometheus_text
 
-    assert 'query="a\\"b\\\\c\\nd"' in prometheus_text('a"b\\c\nd', None, Totals())
+    assert 'query="a\\"b\\\\c\\nd"' in prometheus_text('a"b\\c\nd', None, {})

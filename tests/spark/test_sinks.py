@@ -18,7 +18,7 @@ from unskew.errors import ArgumentError, CheckpointError, ColumnError, SessionEr
 from unskew.spark import file_sink
 from unskew.spark.file_sink import FileSink
 from unskew.spark.paths import qualified
-from unskew.spark.sinks import AppendSink, FolderSink, TableSink, make_sink, make_table_sink
+from unskew.spark.sinks import AppendSink, FolderSink, make_sink, make_table_sink
 
 pytestmark = pytest.mark.spark
 
@@ -271,7 +271,7 @@ def test_delta_is_told_the_transaction(spark, tmp_path: Path, monkeypatch) -> No
     made = make_sink(spark, "delta", options, ("country",), "query-1", None, SCHEMA)
     assert made == AppendSink("delta", options, ("country",), "query-1")
     table = make_table_sink(spark, "t", "delta", {}, (), "query-1", SCHEMA)
-    assert table == TableSink("t", "delta", {}, (), "query-1")
+    assert table == AppendSink("delta", {}, (), "query-1", "t")
     with pytest.raises(ArgumentError, match="a delta sink needs a path"):
         make_sink(spark, "delta", {}, (), "query-1", None, SCHEMA)
 

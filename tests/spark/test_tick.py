@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyspark.sql import functions as sql
 
 from unskew.errors import ArgumentError, CheckpointError
 from unskew.spark.offsets import LocalFiles, find_tick, next_watermark_ms, only_tick_advanced, read_facts
-from unskew.spark.tick import EventRule, ProcessingRule, TickReader, with_tick
+from unskew.spark.tick import TickReader, event_deadline, processing_deadline, with_tick
 from unskew.testing import write_batches
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -238,7 +239,7 @@ class TestEventTime:
             assert [rows for _, rows, _ in query.run(availableNow=True)] == [2, 0]
         finally:
             spark.conf.set(name, str(before))
-        assert query.files.read("commits/0").startswith(b"v1\n")
+        assert (query.checkpoint / "commits/0").read_bytes().startswith(b"v1\n")
 
 
 @pytest.mark.spark
@@ -328,9 +329,6 @@ class Remote:
     def __init__(self, place: Path) -> None:
         self.files, self.looks = LocalFiles(str(place)), 0
 
-    def read(self, name: str) -> bytes:
-        return self.files.read(name)
-
     def read_or_none(self, name: str) -> bytes | None:
         self.looks += 1
         return self.files.read_or_none(name)
@@ -355,9 +353,9 @@ class TestReader:
             (home / f"commits/{number}").write_text(f'v1\n{{"nextBatchWatermarkMs":{following}}}')
 
     def reader(
-        self, files: Any, rule: Callable[..., Any] = EventRule, clock: Callable[[], float] = time.time
+        self, files: Any, rule: Callable[..., Any] = event_deadline, clock: Callable[[], float] = time.time
     ) -> TickReader:
-        return TickReader(files, rule(files, files), clock)
+        return TickReader(files, partial(rule, files, files), clock)
 
     def test_a_risen_watermark_is_due_until_its_batch_is_on_its_way(self, home: Path) -> None:
         reader = self.reader(LocalFiles(str(home)))
@@ -386,13 +384,13 @@ class TestReader:
         self.batch(home, 0, 0, 5)
         (home / "tick").write_text(content)
         with pytest.raises(CheckpointError, match="tick"):
-            self.reader(LocalFiles(str(home)), ProcessingRule)
+            self.reader(LocalFiles(str(home)), processing_deadline)
 
     def test_a_deadline_is_due_after_its_time(self, home: Path) -> None:
         self.batch(home, 0, 0, 0)
         (home / "tick").write_text('{"batch_id": 0, "deadline_ms": 5000}')
         seconds = [4.0]
-        reader = self.reader(LocalFiles(str(home)), ProcessingRule, lambda: seconds[0])
+        reader = self.reader(LocalFiles(str(home)), processing_deadline, lambda: seconds[0])
         due = []
         for seconds[0] in (4.999, 5.0, 5.001):
             due.append(reader.due())
@@ -402,7 +400,7 @@ class TestReader:
         self.batch(home, 0, 0, 0)
         (home / "tick").write_text('{"batch_id": 0, "deadline_ms": 5000}')
         seconds = [4.0]
-        reader = self.reader(LocalFiles(str(home)), ProcessingRule, lambda: seconds[0])
+        reader = self.reader(LocalFiles(str(home)), processing_deadline, lambda: seconds[0])
         reader.prepareForTriggerAvailableNow()
         seconds[0] = 6.0
         assert not reader.due()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from unskew.errors import ArgumentError
 from unskew.state import group_rows
-from unskew.state.same_keys import same_keys
+from unskew.state.groups import same_keys
 
 NAN = float("nan")
 KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {

@@ -58,3 +58,10 @@ def test_small_gaps_are_read_through(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_there_is_a_limit_to_the_number_of_parts() -> None:
     _, cut = stored(rows_of(list(range(1000))), removed=0, slots=1000)
     assert cut is not None and cut.places.shape == (5, parts.MOST_PARTS)
+
+
+def test_a_slot_may_lie_in_two_parts() -> None:
+    places = np.array([[0, 50, 90], [0, 3, 6], [3, 5, 7], [900, 800, 700], [77, 78, 79]], np.uint32)
+    cut, slots = parts.Parts(8, places), np.arange(8)
+    assert [[part.row for part in run] for run in cut.runs(slots == 3)] == [[0, 50]]
+    assert cut.runs(slots == 7) == [[parts.Part(row=90, start=1700, length=700, checksum=79)]]

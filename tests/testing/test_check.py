@@ -12,8 +12,8 @@ from unskew.errors import ArgumentError
 from unskew.operators import Aggregate, Clock, Operator
 from unskew.state import Groups, KeyedState
 from unskew.testing import CheckError, check_operator
+from unskew.testing.check import smallest
 from unskew.testing.compare import difference
-from unskew.testing.smallest import smallest
 
 MINUTE_US = 60_000_000
 

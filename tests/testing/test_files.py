@@ -51,7 +51,7 @@ def test_rows_of_a_row_group_can_be_said(tmp_path: Path) -> None:
 
 def test_a_batch_is_not_written_over(tmp_path: Path) -> None:
     write_batches(tmp_path, numbered(0, 1))
-    with pytest.raises(ArgumentError, match=r"there is a batch 1 already .*00001\.parquet.*Hint: .* first="):
+    with pytest.raises(ArgumentError, match=r"batch 1 exists already .*00001\.parquet.*Hint: .* first="):
         write_batches(tmp_path, numbered(7), first=1)
     assert by_time(tmp_path) == [0, 1]
 

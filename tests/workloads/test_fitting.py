@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from unskew.errors import ArgumentError
-from unskew.workloads.fitting import expected_distinct, fit
-from unskew.workloads.power_law import PowerLaw
+from unskew.workloads.fitting import brent_root, expected_distinct, fit
+from unskew.workloads.power_law import PowerLaw, power_sum
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,21 @@ def test_smalops_meets_3_2_of_28_million_keys() -> None:
 def test_impossible_figures_are_refused(figures: tuple[int, int, float]) -> None:
     with pytest.raises(ArgumentError, match="no Zipf law"):
         fit(*figures)
+
+
+@pytest.mark.parametrize("tolerance", [1e-7, 1e-9, 1e-12])
+def test_roots_are_scipys_to_the_last_bit(tolerance: float) -> None:
+    """Streams of stand-ins depend on it."""
+    for root in np.random.default_rng(0).random(100).tolist():
+        for function in (
+            lambda x, root=root: np.exp(x) - 1 - root,
+            lambda x, root=root: x**3 - root,
+            lambda x, root=root: np.tanh(9 * (x - root)),
+            lambda x, root=root: 1 / power_sum(20 * x, 1000) - root,
+        ):
+            assert brent_root(function, 0.0, 2.0, tolerance) == brentq(function, 0.0, 2.0, xtol=tolerance)
+
+
+def test_a_root_needs_two_signs() -> None:
+    with pytest.raises(ArgumentError, match="same sign"):
+        brent_root(lambda x: x * x + 1, -1.0, 1.0, 1e-9)

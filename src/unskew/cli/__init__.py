@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from unskew import __version__
 from unskew.cli.output import console, print_error
 from unskew.errors import ArgumentError, UnskewError
 
+# where each command lies: in the product, or in the laboratory, which is known here by name alone
 COMMANDS = {
     "demo": "unskew_lab.cli.demo",
     "doctor": "unskew.cli.doctor",
@@ -33,9 +35,7 @@ COMMANDS = {
     "bench": "unskew_lab.cli.bench",
     "report": "unskew_lab.cli.report",
 }
-"""Where each command lies: in the product, or in the laboratory, which is known here by name alone."""
-
-LAB_PACKAGES = ("unskew_lab", "matplotlib")
+LAB_PACKAGES = ("unskew_lab", "matplotlib", "scipy")
 
 app = typer.Typer(
     name="unskew",
@@ -56,9 +56,9 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def unskew(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", envvar="UNSKEW_DEBUG", help="Show tracebacks of errors.")] = False,
+    debug: Annotated[bool, Option("--debug", envvar="UNSKEW_DEBUG", help="Show tracebacks of errors.")] = False,
 ) -> None:
     """Keep stateful stream processing on Spark balanced when keys are skewed and drift.
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 from rich.table import Table
+from typer import Option
 
 from unskew.cli.output import Json, console, errors, print_json
 
@@ -15,9 +16,7 @@ MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: "[dim]-[/]"}
 
 
 def doctor(
-    with_spark: Annotated[
-        bool, typer.Option("--spark", help="Also start Spark and run two small queries (15 seconds or so).")
-    ] = False,
+    with_spark: Annotated[bool, Option("--spark", help="Also run two small queries. Takes 15 seconds or so.")] = False,
     json_output: Json = False,
 ) -> None:
     """Look at Python, Java, packages and the machine, and say whether they fit together.
@@ -26,7 +25,7 @@ def doctor(
 
     [bold]Examples[/]
     [cyan]unskew doctor[/]          a table, within a second or two
-    [cyan]unskew doctor --spark[/]  also tries a Spark session, its Python workers and a balanced stream
+    [cyan]unskew doctor --spark[/]  also tries Spark, its workers and a balanced stream
     [cyan]unskew doctor --json[/]   the same for programs
     """
     from unskew.doctor import examine

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer import Option
 
-from unskew.cli.output import Json, console, errors, print_json
+from unskew.bars import counted
+from unskew.cli.options import SOURCES, Column, Master, Planner, Schema, SourceOption, Where, Words, pairs
+from unskew.cli.output import Json, console, errors, print_json, print_table
 from unskew.errors import ArgumentError, SessionError
 
 if TYPE_CHECKING:
     from unskew.kafka.broker import Broker
     from unskew.kafka.spark_gateway import Gateway
 
-Pairs = list[str] | None
-Folder = Annotated[
-    Path | None, typer.Option(help="Where the broker keeps its data.", show_default="the user's state folder")
-]
+Folder = Annotated[Path | None, Option(help="Where the broker keeps its data.", show_default="the user's state folder")]
 FOLLOW_SECONDS = 0.5
+STAMP = "Rows to number: moved (of keys with routes), all, none."
+NOWHERE = "nowhere, on an empty topic"
 
 kafka = typer.Typer(
     name="kafka",
@@ -32,10 +34,10 @@ kafka = typer.Typer(
 @kafka.command()
 def up(
     folder: Folder = None,
-    port: Annotated[int | None, typer.Option(help="Where to listen.", show_default="any free port")] = None,
+    port: Annotated[int | None, Option(help="Where to listen.", show_default="any free port")] = None,
     json_output: Json = False,
 ) -> None:
-    """Start a broker on this machine, for trying out; the first start fetches its jars.
+    """Start a broker on this machine, to try things out. The first start fetches its jars.
 
     [bold]Examples[/]
     [cyan]unskew kafka up[/]                start it, and say where it listens
@@ -64,10 +66,10 @@ def status(folder: Folder = None, json_output: Json = False) -> None:
 @kafka.command()
 def down(
     folder: Folder = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete its data as well.")] = False,
+    delete: Annotated[bool, Option("--delete", help="Delete its data as well.")] = False,
     json_output: Json = False,
 ) -> None:
-    """Stop the broker; its topics are there again at the next start.
+    """Stop the broker. Its topics are there again at the next start.
 
     [bold]Examples[/]
     [cyan]unskew kafka down[/]             stop it
@@ -87,104 +89,89 @@ def down(
 
 @kafka.command()
 def gateway(
-    source: Annotated[
-        str, typer.Option(help="parquet:DIR, csv:, json:, orc:, kafka:HOST:9092/TOPIC, workload:NAME, rate.")
-    ],
-    key: Annotated[str, typer.Option(help="Column with the key.")],
-    topic: Annotated[str, typer.Option(help="The topic to write to.")],
-    servers: Annotated[str | None, typer.Option(help="The broker.", show_default="that of unskew kafka up")] = None,
-    value: Annotated[str | None, typer.Option(help="Column with the value.", show_default="all, as JSON")] = None,
-    planner: Annotated[str, typer.Option(help="Who moves keys; see unskew planners.")] = "smalops",
-    interval: Annotated[float, typer.Option(help="Seconds between two plans.")] = 10.0,
-    partitions: Annotated[int | None, typer.Option(help="Create the topic with so many if it is not there.")] = None,
-    stamp: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows that are numbered: moved (of keys with routes), all, none.",
-            show_default="moved; none above a shuffle",
-        ),
-    ] = None,
-    keyed_source: Annotated[
-        bool, typer.Option("--keyed-source", help="All rows of a key come from one partition of the source.")
-    ] = False,
-    order_by: Annotated[
-        list[str] | None, typer.Option(help="A column by which a key's rows are ordered; repeat.")
-    ] = None,
-    share: Annotated[str, typer.Option(metavar="I/N", help="The I-th of N gateways that share the keys.")] = "0/1",
-    consumers: Annotated[
-        str | None, typer.Option(help="Group whose lag and costs the planner is told, for --rule backlog.")
-    ] = None,
-    rule: Annotated[
-        str | None, typer.Option(help="When moving pays although keys have state: none, printed, backlog.")
-    ] = None,
-    wait_for: Annotated[
-        list[str] | None, typer.Option(help="A group that must have read everything before we begin; repeat.")
-    ] = None,
-    control_topic: Annotated[
-        str | None, typer.Option(help="Where consumers talk to each other.", show_default="TOPIC.control")
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(help="Where routes and progress are kept.", show_default="nowhere, on an empty topic")
-    ] = None,
-    batches: Annotated[int | None, typer.Option(help="End after so many batches.")] = None,
-    every: Annotated[str | None, typer.Option(help='From one batch to the next, "1 second".')] = None,
-    once: Annotated[bool, typer.Option("--once", help="End with what is there now.")] = False,
-    schema: Annotated[str | None, typer.Option(help='Columns of the source: "user string, amount double".')] = None,
-    column: Annotated[Pairs, typer.Option(metavar="NAME=SQL", help="A new column; repeat.")] = None,
-    where: Annotated[str | None, typer.Option(help="A condition in SQL that rows must meet.")] = None,
-    source_option: Annotated[Pairs, typer.Option(metavar="NAME=VALUE", help="An option of the source; repeat.")] = None,
-    option: Annotated[
-        Pairs, typer.Option(metavar="NAME=VALUE", help="Of the Kafka client: kafka.security.protocol=SSL; repeat.")
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(help="Spark's master.", show_default="all cores of this machine")
-    ] = None,
+    source: Annotated[str, Option(help=SOURCES)],
+    key: Annotated[str, Option(help="Column with the key.")],
+    topic: Annotated[str, Option(help="The topic to write to.")],
+    servers: Annotated[str | None, Option(help="The broker.", show_default="that of unskew kafka up")] = None,
+    value: Annotated[str | None, Option(help="Column with the value.", show_default="all, as JSON")] = None,
+    planner: Planner = "smalops",
+    interval: Annotated[float, Option(help="Seconds between two plans.")] = 10.0,
+    partitions: Annotated[int | None, Option(help="Partitions of a topic that is created.")] = None,
+    stamp: Annotated[str | None, Option(help=STAMP, show_default="moved; none above a shuffle")] = None,
+    keyed_source: Annotated[bool, Option("--keyed-source", help="Each key is in one partition of the source.")] = False,
+    order_by: Annotated[Words, Option(help="A column that orders a key's rows. Repeat for more.")] = None,
+    share: Annotated[str, Option(metavar="I/N", help="The I-th of N gateways that share the keys.")] = "0/1",
+    consumers: Annotated[str | None, Option(help="With --rule backlog: whose lag and costs to plan with.")] = None,
+    rule: Annotated[str | None, Option(help="When a key with state may move: none, printed, backlog.")] = None,
+    wait_for: Annotated[Words, Option(help="A group that must read everything first. Repeat for more.")] = None,
+    control_topic: Annotated[str | None, Option(help="Where consumers talk.", show_default="TOPIC.control")] = None,
+    checkpoint: Annotated[str | None, Option(help="Where progress is kept.", show_default=NOWHERE)] = None,
+    batches: Annotated[int | None, Option(help="End after this many batches.")] = None,
+    every: Annotated[str | None, Option(help='From one batch to the next, "1 second".')] = None,
+    once: Annotated[bool, Option("--once", help="End with what is there now.")] = False,
+    schema: Schema = None,
+    column: Column = None,
+    where: Where = None,
+    source_option: SourceOption = None,
+    option: Annotated[Words, Option(metavar="NAME=VALUE", help="Of the Kafka client. Repeat for more.")] = None,
+    master: Master = None,
     json_output: Json = False,
 ) -> None:
-    """Write a stream to a topic, and move hot keys off overloaded partitions while it runs.
+    r"""Write a stream to a topic, and move hot keys off overloaded partitions while it runs.
 
-    Where a key moves, markers in both partitions let unskew.kafka.OrderedConsumer put its messages back in order.
+    Where a key moves, the gateway puts markers into both partitions.
+    With them unskew.kafka.OrderedConsumer puts its messages back in order.
 
     [bold]Examples[/]
-    [cyan]unskew kafka gateway --source workload:smalops --key key --topic clicks --partitions 8 --batches 20[/]
-    [cyan]unskew kafka gateway --source kafka:HOST:9092/in --key key --topic out --keyed-source --checkpoint DIR[/]
-    [cyan]unskew kafka gateway ... --option kafka.security.protocol=SASL_SSL --option kafka.sasl.mechanism=PLAIN[/]
+    [cyan]unskew kafka gateway --source workload:smalops --key key \
+        --topic clicks --partitions 8 --batches 20[/]
+    [cyan]unskew kafka gateway --source kafka:HOST:9092/in --key key \
+        --topic out --keyed-source --checkpoint DIR[/]
+    [cyan]unskew kafka gateway ... --option kafka.security.protocol=SASL_SSL \
+        --option kafka.sasl.mechanism=PLAIN[/]
     """
     import tempfile
 
+    from unskew.jobs import Job
+    from unskew.jobs.sources import require_source, stream_of
     from unskew.kafka.jars import connector_jars
     from unskew.kafka.spark_gateway import Gateway
     from unskew.planners import planner as make_planner
     from unskew.spark import session
 
-    options = {"kafka.bootstrap.servers": servers or _own_broker(), **_pairs(option, "--option")}
-    jars = ",".join(str(jar) for jar in connector_jars())
-    spark = session(master, {"spark.jars": jars})
-    events = _events(
-        spark,
+    options = {"kafka.bootstrap.servers": servers or _own_broker(), **pairs(option, "--option")}
+    job = Job(
         source=source,
         key=key,
         sink=f"kafka:{options['kafka.bootstrap.servers']}/{topic}",
+        aggregate="count",
+        follow=True,
         schema=schema,
-        columns=_pairs(column, "--column"),
+        columns=pairs(column, "--column"),
         where=where,
-        source_options=_pairs(source_option, "--source-option"),
+        source_options=pairs(source_option, "--source-option"),
     )
-    chosen = make_planner(planner, **({"rule": rule} if rule else {}))
-    parameters: dict[str, Any] = {"value": value, "planner": chosen, "interval_seconds": interval, "stamp": stamp}
+    require_source(job)
+    rules: dict[str, Any] = {"rule": rule} if rule else {}
+    chosen, share_of = make_planner(planner, **rules), _share(share)
+    spark = session(master, {"spark.jars": ",".join(map(str, connector_jars()))})
+    numbered: Any = stamp
     running = Gateway(
-        events,
+        stream_of(spark, job),
         key=key,
         topic=topic,
         options=options,
+        value=value,
+        planner=chosen,
+        interval_seconds=interval,
+        stamp=numbered,
         partitions=partitions,
         keyed_source=keyed_source,
         order_by=tuple(order_by or ()),
-        share=_share(share),
+        share=share_of,
         wait_for=tuple(wait_for or ()),
         consumers=consumers,
         control_topic=control_topic,
-        **parameters,
     )
     if checkpoint is None and not wait_for:
         _refuse_a_topic_with_messages(spark, running)
@@ -198,36 +185,25 @@ def _refuse_a_topic_with_messages(spark: Any, running: Gateway) -> None:
 
     if Admin(spark, running.settings).messages(running.topic):
         raise ArgumentError(
-            "the topic has messages; keys that another run has moved would go home unmarked, ahead of their past",
+            "the topic has messages: keys that an earlier run moved would go home without a marker, out of order",
             where=running.topic,
             hint="give the --checkpoint of that run, or --wait-for the groups that read the topic",
         )
-
-
-def _events(spark: Any, **given: Any) -> Any:
-    from unskew.jobs.job import Job
-    from unskew.jobs.sources import stream_of
-
-    return stream_of(spark, Job(aggregate="count", follow=True, **given))
 
 
 def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool) -> None:
     """Show what happens until the query ends, enough batches are written, or somebody presses Ctrl-C."""
     import time
 
-    last = -1
     try:
         with errors.status("writing ...") as shown:
-            while query.isActive:
+            while query.isActive and (batches is None or running.batches < batches):
                 decision = running.decision
-                if decision is not None and decision.batch_id != last:
-                    last = decision.batch_id
+                if decision is not None:
+                    written, away = counted(running.rows, "row"), counted(len(decision.routes), "key")
                     shown.update(
-                        f"batch {last}: {running.rows:,} rows written, {len(decision.routes)} keys away from home, "
-                        f"epoch {decision.epoch}"
+                        f"batch {decision.batch_id}: {written} written, {away} away from home, epoch {decision.epoch}"
                     )
-                if batches is not None and running.batches >= batches:
-                    break
                 time.sleep(FOLLOW_SECONDS)
     except KeyboardInterrupt:
         pass
@@ -243,25 +219,24 @@ def _follow(running: Gateway, query: Any, batches: int | None, json_output: bool
         "moves": running.moves,
         "epoch": decision.epoch if decision else 0,
         "keys_away_from_home": len(decision.routes) if decision else 0,
-        "imbalance_before": report.imbalance_before if report else None,
-        "imbalance_after": report.imbalance_after if report else None,
+        "overload_before": report.overload_before if report else None,
+        "overload_after": report.overload_after if report else None,
     }
     if json_output:
         print_json(figures)
-        return
-    for name, figure in figures.items():
-        console.print(f"[bold]{name.replace('_', ' ')}[/]  {escape(str(figure))}")
+    else:
+        print_table({name.replace("_", " "): escape(str(figure)) for name, figure in figures.items()})
 
 
 def _say(broker: Broker | None, json_output: bool) -> None:
-    running = broker is not None and broker.running
+    running = broker if broker is not None and broker.running else None
     if json_output:
-        bootstrap = broker.bootstrap if broker is not None and running else None
-        print_json({"running": running, "bootstrap": bootstrap, "pid": broker.pid if broker and running else None})
-    elif broker is not None and running:
-        console.print(f"A broker listens at [bold]{broker.bootstrap}[/] (process {broker.pid}, {broker.folder}).")
+        bootstrap, pid = (running.bootstrap, running.pid) if running else (None, None)
+        print_json({"running": running is not None, "bootstrap": bootstrap, "pid": pid})
+    elif running is not None:
+        console.print(f"A broker listens at [bold]{running.bootstrap}[/] (process {running.pid}, {running.folder}).")
     else:
-        console.print("No broker of ours runs.")
+        console.print("No broker of unskew is running.")
 
 
 def _own_broker() -> str:
@@ -269,7 +244,7 @@ def _own_broker() -> str:
 
     broker = find(default_folder())
     if broker is None or not broker.running:
-        raise ArgumentError("which broker", where="--servers", hint="name one, or start one with unskew kafka up")
+        raise ArgumentError("no broker is named", where="--servers", hint="name one, or start one: unskew kafka up")
     return broker.bootstrap
 
 
@@ -284,11 +259,3 @@ def _share(text: str) -> tuple[int, int]:
     if not (index.isdigit() and count.isdigit()):
         raise ArgumentError("a share is I/N", where="--share", got=text, hint="0/2 and 1/2 for two gateways")
     return int(index), int(count)
-
-
-def _pairs(given: Pairs, where: str) -> dict[str, str]:
-    found = [each.partition("=") for each in given or []]
-    for name, equals, _ in found:
-        if not equals:
-            raise ArgumentError("this should be NAME=VALUE", where=where, got=name)
-    return {name: value for name, _, value in found}

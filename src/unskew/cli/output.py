@@ -25,8 +25,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON value for pro
 def print_json(value: object) -> None:
     """Print `value` as JSON on standard output; NaN and infinities, which JSON lacks, become null.
 
-    Examples
-    --------
     >>> print_json({"loads": (1.0, float("nan"))})
     {
       "loads": [
@@ -72,4 +70,23 @@ def print_list(entries: Sequence[Mapping[str, Any]], json_output: bool) -> None:
     table = Table.grid(padding=(0, 2))
     for entry in entries:
         table.add_row(f"[cyan]{entry['name']}[/]", entry["summary"])
+    console.print(table)
+
+
+def print_classes(registered: Mapping[str, Any], json_output: bool) -> None:
+    """Print the classes of a registry, with their parameters as JSON."""
+    import inspect
+
+    entries = [
+        {"name": name, "summary": kind.summary, "parameters": list(inspect.signature(kind).parameters)}
+        for name, kind in registered.items()
+    ]
+    print_list(entries, json_output)
+
+
+def print_table(rows: Mapping[str, str]) -> None:
+    """Print names in bold, each beside its text."""
+    table = Table.grid(padding=(0, 2))
+    for name, text in rows.items():
+        table.add_row(f"[bold]{name}[/]", text)
     console.print(table)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
-from unskew.bars import bars
-from unskew.cli.output import Json, console, print_json, print_list
+from unskew.bars import bars, counted
+from unskew.cli.options import Planner, Tolerance, Words, pairs
+from unskew.cli.output import Json, console, print_classes, print_json, print_table
 from unskew.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -18,39 +20,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from unskew.load.files import KeyTable
-    from unskew.planners import Assignment, Planner, Problem, Report
+    from unskew.planners import Assignment, Problem, Report
+    from unskew.planners import Planner as AnyPlanner
 
 MOVES_SHOWN = 40
 
 
 def plan(
-    stats: Annotated[Path, typer.Argument(help="CSV or Parquet with columns key, cost [, state, channel, home].")],
-    planner: Annotated[str, typer.Option(help="Which planner; see unskew planners.")] = "mixed",
-    channels: Annotated[int, typer.Option(help="How many channels there shall be.")] = 8,
-    tolerance: Annotated[float | None, typer.Option(help="Overload allowed over the mean, max/mean - 1.")] = None,
-    table_cap: Annotated[int | None, typer.Option(help="Most keys that may live away from home.")] = None,
-    setting: Annotated[list[str] | None, typer.Option("--set", help="Another parameter, NAME=VALUE.")] = None,
-    assignments: Annotated[Path | None, typer.Option(help="Write every key's channel to this Parquet file.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Name the moves and why.")] = False,
+    stats: Annotated[Path, Argument(help="CSV or Parquet with columns key, cost [, state, channel, home].")],
+    planner: Planner = "mixed",
+    channels: Annotated[int, Option(help="How many channels to plan for.")] = 8,
+    tolerance: Tolerance = None,
+    table_cap: Annotated[int | None, Option(help="Most keys that may live away from home.")] = None,
+    setting: Annotated[Words, Option("--set", metavar="NAME=VALUE", help="Another parameter of the planner.")] = None,
+    assignments: Annotated[Path | None, Option(help="Write every key's channel to this Parquet file.")] = None,
+    explain: Annotated[bool, Option("--explain", help="List the moves and the reason for each.")] = False,
     json_output: Json = False,
 ) -> None:
-    """Plan which channel owns which key, and show the channels before and after.
+    r"""Plan which channel owns which key, and show the channels before and after.
 
-    The owner in force is column [bold]channel[/]; where the file has none, every key is at home. Column [bold]home[/]
-    says where the hash puts a key; where the file has none, a fresh routing table says it. Keys are taken in sorted
-    order: where two are equal in all else, the smaller comes first.
+    Column [bold]channel[/] says who owns a key now. It defaults to its home.
+    Column [bold]home[/] says where the hash puts a key.
+    It defaults to its place in a fresh routing table.
+    Keys are taken in sorted order, which decides between equals.
 
     [bold]Examples[/]
     [cyan]unskew plan load.csv --planner mixed --channels 8[/]
-    [cyan]unskew plan load.parquet --planner readj --channels 10 --tolerance 0.05 --explain[/]
-    [cyan]unskew plan load.csv --planner mixed --set migration_exponent=1 --assignments owners.parquet --json[/]
+    [cyan]unskew plan load.parquet --planner readj --tolerance 0.05 --explain[/]
+    [cyan]unskew plan load.csv --set migration_exponent=1 \
+        --assignments owners.parquet --json[/]
     """
     from unskew.load.files import read_key_table
     from unskew.planners import Memory
     from unskew.planners import planner as make_planner
 
     given = {"tolerance": tolerance, "table_cap": table_cap}
-    parameters = {name: value for name, value in given.items() if value is not None} | _settings(setting or [])
+    parameters = {name: value for name, value in given.items() if value is not None} | _settings(setting)
     chosen = make_planner(planner, **parameters)
     table = read_key_table(stats)
     problem = _problem(table, chosen, channels)
@@ -74,42 +79,25 @@ def planners(json_output: Json = False) -> None:
     [cyan]unskew planners[/]
     [cyan]unskew planners --json[/]
     """
-    import inspect
-
     from unskew.planners import PLANNERS
 
-    print_list(
-        [
-            {"name": name, "summary": cls.summary, "parameters": list(inspect.signature(cls).parameters)}
-            for name, cls in PLANNERS.items()
-        ],
-        json_output,
-    )
+    print_classes(PLANNERS, json_output)
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    """Read NAME=VALUE pairs; a value that looks like a number, true, false or none is taken for it."""
-    words = {"true": True, "false": False, "none": None}
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ArgumentError("a parameter is set as NAME=VALUE", where="--set", got=pair)
-        value: Any = text
-        if text.lower() in words:
-            value = words[text.lower()]
-        else:
-            for number in (int, float):
-                try:
-                    value = number(text)
-                    break
-                except ValueError:
-                    continue
-        settings[name] = value
-    return settings
+def _settings(given: Words) -> dict[str, Any]:
+    return {name: _value(text) for name, text in pairs(given, "--set").items()}
 
 
-def _problem(table: KeyTable, chosen: Planner, channels: int) -> Problem:
+def _value(text: str) -> Any:
+    """Return the number, truth value or none that a text spells, or else the text itself."""
+    words: dict[str, Any] = {"true": True, "false": False, "none": None}
+    for read in (words.__getitem__, int, float):
+        with suppress(KeyError, ValueError):
+            return read(text.lower())
+    return text
+
+
+def _problem(table: KeyTable, chosen: AnyPlanner, channels: int) -> Problem:
     import numpy as np
 
     from unskew.planners import Problem
@@ -171,15 +159,14 @@ def _named(table: KeyTable, hashes: tuple[int, ...]) -> list[Any]:
 
 
 def _show(
-    table: KeyTable, problem: Problem, assignment: Assignment, figures: Report, chosen: Planner, explain: bool
+    table: KeyTable, problem: Problem, assignment: Assignment, figures: Report, chosen: AnyPlanner, explain: bool
 ) -> None:
     for title, loads in (("before", problem.loads_before()), ("after", problem.loads(assignment.owner))):
         console.print(f"\n[bold]{title}[/]  cost per channel, mean {loads.mean():,.6g}")
         console.print(bars([str(i) for i in range(len(loads))], loads.tolist(), tolerance=chosen.tolerance))
-    summary = Table.grid(padding=(0, 2))
     rows = {
         "planner": f"{chosen}",
-        "overload": f"{figures.imbalance_before:.2%} before, {figures.imbalance_after:.2%} after "
+        "overload": f"{figures.overload_before:.2%} before, {figures.overload_after:.2%} after "
         f"(tolerance {chosen.tolerance:.2%})",
         "keys moved": f"{figures.moved_keys:,} of {len(table.keys):,}",
         "state moved": f"{figures.migration_cost:,.6g} ({figures.migration_share:.2%})",
@@ -187,13 +174,11 @@ def _show(
         "planned in": f"{figures.seconds * 1e3:,.1f} ms",
     }
     if figures.forced:
-        rows["forced"] = f"{figures.forced:,} keys fitted nowhere within the tolerance"
+        rows["forced"] = f"{counted(figures.forced, 'key')} fitted nowhere within the tolerance"
     if figures.notes:
         rows["notes"] = ", ".join(figures.notes)
-    for name, text in rows.items():
-        summary.add_row(f"[bold]{name}[/]", text)
     console.print()
-    console.print(summary)
+    print_table(rows)
     for key in _named(table, figures.unsplittable[:3]):
         console.print(
             f"\n[yellow]Key {key!r} alone is more than one channel may hold: no plan with one owner per key can "
@@ -205,7 +190,7 @@ def _show(
 
 
 def _show_moves(moves: list[dict[str, Any]]) -> None:
-    listing = Table(title=f"{len(moves):,} moves, the most expensive first")
+    listing = Table(title=f"{counted(len(moves), 'move')}, the most expensive first")
     listing.add_column("key")
     for heading in ("from", "to", "cost"):
         listing.add_column(heading, justify="right")

@@ -6,11 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.table import Table
+from typer import Argument, Option
 
-from unskew.bars import bars
-from unskew.cli.output import Json, console, print_json, print_list
+from unskew.bars import bars, counted
+from unskew.cli.output import Json, console, print_classes, print_json, print_table
 from unskew.errors import ArgumentError, FormatError
 
 if TYPE_CHECKING:
@@ -22,43 +21,44 @@ if TYPE_CHECKING:
     from unskew.splitters.stream import SplitStream
 
 CHANNELS_SHOWN = 32
+ESTIMATE = "What sources know of the loads: global, local or probed."
 
 
 def split(
-    keys: Annotated[Path | None, typer.Argument(help="Text file with one key a line, or a Parquet file.")] = None,
-    scheme: Annotated[str, typer.Option(help="How to route; see --list.")] = "pkg",
-    workers: Annotated[int, typer.Option(help="How many channels there are.")] = 10,
-    sources: Annotated[int, typer.Option(help="How many sources the stream comes through.")] = 5,
-    choices: Annotated[int | None, typer.Option(help="Candidate channels of a key, for greedy-d.")] = None,
-    distinct: Annotated[bool, typer.Option("--distinct", help="Candidates of a key are all different.")] = False,
-    estimate: Annotated[
-        str | None,
-        typer.Option(help="What sources know of the loads: global, local or probed; if not given, local if it can be."),
-    ] = None,
-    probe_tuples: Annotated[int, typer.Option(help="Tuples between two probes, for --estimate probed.")] = 10_000,
-    feed: Annotated[str, typer.Option(help="How tuples reach the sources: round-robin or hash.")] = "round-robin",
-    seed: Annotated[int, typer.Option(help="Chooses one of many families of hash functions.")] = 0,
-    column: Annotated[str | None, typer.Option(help="Key column of the Parquet file; if not given, key.")] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List the schemes.")] = False,
+    keys: Annotated[Path | None, Argument(help="Text file with one key a line, or a Parquet file.")] = None,
+    scheme: Annotated[str, Option(help="How to route. See --list.")] = "pkg",
+    workers: Annotated[int, Option(help="How many channels there are.")] = 10,
+    sources: Annotated[int, Option(help="How many sources the stream comes through.")] = 5,
+    choices: Annotated[int | None, Option(help="Candidate channels of a key, for greedy-d.")] = None,
+    distinct: Annotated[bool, Option("--distinct", help="Make the candidates of a key all different.")] = False,
+    estimate: Annotated[str | None, Option(help=ESTIMATE, show_default="local if the scheme allows")] = None,
+    probe_tuples: Annotated[int, Option(help="Tuples between two probes, for --estimate probed.")] = 10_000,
+    feed: Annotated[str, Option(help="How tuples reach the sources: round-robin or hash.")] = "round-robin",
+    seed: Annotated[int, Option(help="Chooses one of many families of hash functions.")] = 0,
+    column: Annotated[str | None, Option(help="Key column of the Parquet file.", show_default="key")] = None,
+    listing: Annotated[bool, Option("--list", help="List the schemes.")] = False,
     json_output: Json = False,
 ) -> None:
     """Split a stream of keys over channels, and show the balance and what it costs in memory.
 
-    A key that lives on several channels has a partial state on each, which only operators that can merge allow.
+    A key on several channels has a partial state on each of them.
+    Only operators that can merge states allow that.
 
     [bold]Examples[/]
-    [cyan]unskew split --list[/]                                            the schemes
-    [cyan]unskew split words.txt --scheme pkg --workers 10 --sources 5[/]   two choices for every key
-    [cyan]unskew split clicks.parquet --column user --scheme d-choices[/]   more for the hottest keys
-    [cyan]unskew split words.txt --scheme greedy-d --choices 4 --json[/]    for programs
+    [cyan]unskew split --list[/]
+    [cyan]unskew split words.txt --scheme pkg --workers 10 --sources 5[/]
+    [cyan]unskew split clicks.parquet --column user --scheme d-choices[/]
+    [cyan]unskew split words.txt --scheme greedy-d --choices 4 --json[/]
     """
     from unskew.splitters.stream import feed_sources, split_stream
 
     if listing:
-        _print_list(json_output)
+        from unskew.splitters import SPLITTERS
+
+        print_classes(SPLITTERS, json_output)
         return
     if keys is None:
-        raise ArgumentError("which keys", hint="name a text or Parquet file; unskew workload --out writes one")
+        raise ArgumentError("no keys are named", hint="name a text or Parquet file; unskew workload --out writes one")
     chosen = _scheme(scheme, choices, distinct, seed)
     hashes = _read(keys, column)
     known: Any = estimate or ("global" if chosen.shares_memory else "local")
@@ -131,9 +131,8 @@ def _lines(path: Path) -> pa.Array:
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise FormatError(
-            f"the file is not text: byte {error.start} is not UTF-8", where=str(path), hint="or is it Parquet"
-        ) from error
+        what = f"the file is not text: byte {error.start} is not UTF-8"
+        raise FormatError(what, where=str(path), hint="a Parquet file ends in .parquet") from error
     if not text:
         return pa.array([], pa.string())
     lines = pc.split_pattern(pa.array([text.removesuffix("\n")], pa.large_string()), "\n").flatten()
@@ -169,20 +168,6 @@ def _figures(run: SplitStream, oracle: SplitStream | None) -> dict[str, Any]:
     }
 
 
-def _print_list(json_output: bool) -> None:
-    import inspect
-
-    from unskew.splitters import SPLITTERS
-
-    print_list(
-        [
-            {"name": name, "summary": cls.summary, "parameters": list(inspect.signature(cls).parameters)}
-            for name, cls in SPLITTERS.items()
-        ],
-        json_output,
-    )
-
-
 def _show(figures: dict[str, Any], chosen: Splitter) -> None:
     loads, counters = figures["loads"], figures["counters_per_worker"]
     shown = range(len(loads)) if len(loads) <= CHANNELS_SHOWN else (-loads).argsort(kind="stable")[:CHANNELS_SHOWN]
@@ -190,26 +175,24 @@ def _show(figures: dict[str, Any], chosen: Splitter) -> None:
     console.print(f"[bold]tuples per channel[/]  {which}mean {loads.mean():,.6g}; beside each, its counters")
     notes = [f"{loads[i]:,} {counters[i]:>9,}" for i in shown]
     console.print(bars([str(i) for i in shown], [int(loads[i]) for i in shown], notes=notes, mean=loads.mean()))
-    summary = Table.grid(padding=(0, 2))
     rows = {
         "scheme": f"{chosen}",
-        "stream": f"{figures['tuples']:,} tuples of {figures['distinct_keys']:,} keys, the hottest "
+        "stream": f"{counted(figures['tuples'], 'tuple')} of {counted(figures['distinct_keys'], 'key')}, the hottest "
         f"{figures['top_share']:.2%}",
         "imbalance": f"{figures['imbalance_at_end']:.2e} of the tuples at the end, "
         f"{figures['imbalance_average']:.2e} on average",
         "fullest channel": f"{figures['max_over_mean']:.4f} times the mean",
-        "memory": f"{figures['counters']:,} counters, {figures['memory_relative_to_key_grouping']:.2f} times those of "
-        f"key grouping; a key on up to {figures['most_channels_of_a_key']} channels",
+        "memory": f"{counted(figures['counters'], 'counter')}, "
+        f"{figures['memory_relative_to_key_grouping']:.2f} times those of key grouping; "
+        f"a key on up to {counted(figures['most_channels_of_a_key'], 'channel')}",
     }
     if figures["agreement_with_oracle"] is not None:
         rows["agreement"] = (
             f"{figures['agreement_with_oracle']:.1%} of the choices are those of an oracle that knows all loads "
             f"(Jaccard {figures['jaccard_with_oracle']:.1%})"
         )
-    for name, text in rows.items():
-        summary.add_row(f"[bold]{name}[/]", text)
     console.print()
-    console.print(summary)
+    print_table(rows)
     needed = math.ceil(figures["top_share"] * figures["workers"])
     if figures["max_over_mean"] > 1.1 and needed > chosen.most_channels(figures["workers"]):
         console.print(

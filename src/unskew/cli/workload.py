@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 from rich.table import Table
+from typer import Argument, Option
 
-from unskew.bars import bars
+from unskew.bars import bars, counted
+from unskew.cli.options import Words, pairs
 from unskew.cli.output import Json, console, print_json
 from unskew.errors import ArgumentError
 
@@ -18,22 +19,19 @@ if TYPE_CHECKING:
 
 ROWS = 1_000_000
 SAMPLE = 10
+CHANNELS_HELP = "Channels to try with --describe. Repeat for more."
 
 
 def workload(
-    name: Annotated[str | None, typer.Argument(help="Which workload; see --list.")] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List the workloads and their options.")] = False,
-    describe: Annotated[bool, typer.Option("--describe", help="Show how skewed it is.")] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="An option of the workload; repeat.")
-    ] = None,
-    rows: Annotated[int | None, typer.Option(help="Rows per interval.")] = None,
-    interval: Annotated[int, typer.Option(help="Which interval, from 0.")] = 0,
-    intervals: Annotated[int, typer.Option(help="How many intervals to write with --out.")] = 1,
-    channels: Annotated[
-        list[int] | None, typer.Option(help="Channels to try with --describe; repeat.", show_default="4 8 16 32 64")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write rows to this .parquet or .csv file.")] = None,
+    name: Annotated[str | None, Argument(help="Which workload. See --list.")] = None,
+    listing: Annotated[bool, Option("--list", help="List the workloads and their options.")] = False,
+    describe: Annotated[bool, Option("--describe", help="Show how skewed it is.")] = False,
+    settings: Annotated[Words, Option("--set", metavar="NAME=VALUE", help="An option. Repeat for more.")] = None,
+    rows: Annotated[int | None, Option(help="Rows per interval.")] = None,
+    interval: Annotated[int, Option(help="Which interval, from 0.")] = 0,
+    intervals: Annotated[int, Option(help="How many intervals to write with --out.")] = 1,
+    channels: Annotated[list[int] | None, Option(help=CHANNELS_HELP, show_default="4 8 16 32 64")] = None,
+    out: Annotated[Path | None, Option(help="Write rows to this .parquet or .csv file.")] = None,
     json_output: Json = False,
 ) -> None:
     """Generate skewed streams, and see what hashing would make of them.
@@ -53,8 +51,8 @@ def workload(
         _print_list(json_output)
         return
     if name is None:
-        raise ArgumentError("which workload", hint="name one, or see them with unskew workload --list")
-    chosen = named(name, **_options(settings or []))
+        raise ArgumentError("no workload is named", hint="name one, or see them with unskew workload --list")
+    chosen = named(name, **pairs(settings, "--set"))
     if describe:
         number = ROWS if rows is None else rows
         _print_description(description_of(chosen, number, channels or CHANNELS, interval=interval), json_output)
@@ -63,19 +61,9 @@ def workload(
         if json_output:
             print_json({"file": out, "rows": written})
         else:
-            console.print(f"{written:,} rows in {out}")
+            console.print(f"{counted(written, 'row')} in {out}")
     else:
         _print_sample(chosen, interval, SAMPLE if rows is None else rows, json_output)
-
-
-def _options(settings: list[str]) -> dict[str, str]:
-    options = {}
-    for setting in settings:
-        option, equals, value = setting.partition("=")
-        if not (option and equals):
-            raise ArgumentError("expected OPTION=VALUE", where="--set", got=setting, hint="such as exponent=1.2")
-        options[option] = value
-    return options
 
 
 def _print_list(json_output: bool) -> None:
@@ -102,7 +90,7 @@ def _print_description(description: Description, json_output: bool) -> None:
     table.add_row("rows", f"{description.rows:,}  (interval {description.interval})")
     table.add_row("distinct keys", f"{description.distinct_keys:,}")
     table.add_row("hottest key", f"{description.top_share:.2%} of the rows")
-    table.add_row("half of the rows", f"belong to {_count(description.keys_for_half, 'key')}")
+    table.add_row("half of the rows", f"belong to {counted(description.keys_for_half, 'key')}")
     console.print(f"[bold]{description.workload}[/]")
     console.print(table)
 
@@ -112,7 +100,7 @@ def _print_description(description: Description, json_output: bool) -> None:
     console.print(bars(names, shares, notes=[f"{share:.2%}" for share in shares], mean=1.0))
 
     drawn = next((load for load in description.loads if load.channels == 8), description.loads[0])
-    console.print(f"\n[bold]rows on {_count(drawn.channels, 'channel')} under hashing[/]")
+    console.print(f"\n[bold]rows on {counted(drawn.channels, 'channel')} under hashing[/]")
     labels = [str(channel) for channel in range(drawn.channels)]
     console.print(bars(labels, drawn.rows, notes=[f"{rows:,}" for rows in drawn.rows]))
 
@@ -156,7 +144,3 @@ def _write(chosen: Workload, out: Path, rows: int, intervals: range) -> int:
             for part in Span.partition(interval, rows).chunks(1_000_000):
                 writer.write_batch(chosen.batch(part))
     return rows * len(intervals)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

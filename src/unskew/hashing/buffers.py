@@ -1,4 +1,4 @@
-"""Arrow buffers as numpy views: nothing is copied, slices and offsets are honoured."""
+"""Arrow buffers as numpy views: nothing is copied, and slices and offsets are respected."""
 
 from __future__ import annotations
 
@@ -8,32 +8,39 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+_LARGE = {pa.large_string(), pa.large_binary()}
+_VIEWS = {pa.string_view(), pa.binary_view()}
+_BYTES = {pa.string(), pa.binary(), *_LARGE, *_VIEWS}
+
 
 def fixed_width(array: pa.Array, dtype: DTypeLike) -> NDArray[Any]:
-    """Return the values of an array of fixed width as a read-only view; what lies under nulls is arbitrary."""
+    """Return the values of a fixed-width array as a read-only view; those of nulls are arbitrary."""
     return _view(array.buffers()[1], np.dtype(dtype), array.offset, len(array))
 
 
 def validity(array: pa.Array) -> NDArray[np.uint8]:
-    """Return the bitmap of an array that has nulls: row i is valid if bit ``array.offset + i`` is set."""
+    """Return the bitmap of an array with nulls: row i is valid if bit ``array.offset + i`` is set."""
     return _view(array.buffers()[0], np.dtype(np.uint8), 0, (array.offset + len(array) + 7) // 8)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Tell whether `byte_ranges` takes arrays of this type: strings and binaries of any layout."""
+    return kind in _BYTES or pa.types.is_fixed_size_binary(kind)
 
 
 def byte_ranges(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Return offsets and data of a string or binary array: row i is ``data[offsets[i]:offsets[i + 1]]``.
 
-    Views and fixed-size binaries have no offsets: the former are copied once into the classic layout,
-    the latter get computed ones.
+    String and binary views are copied once into the classic layout; fixed-size binaries get computed offsets.
     """
     kind = array.type
     if pa.types.is_fixed_size_binary(kind):
         width = kind.byte_width
         data = _view(array.buffers()[1], np.dtype(np.uint8), array.offset * width, len(array) * width)
         return np.arange(len(array) + 1, dtype=np.int64) * width, data
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+    if kind in _VIEWS:
         array = array.cast(pa.large_binary())
-    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-    offset_type = np.dtype(np.int64 if large else np.int32)
+    offset_type = np.dtype(np.int64 if array.type in _LARGE else np.int32)
     if len(array) == 0:  # Arrow may leave out even the first offset
         return np.zeros(1, offset_type), np.empty(0, np.uint8)
     _, offset_buffer, data_buffer = array.buffers()

@@ -1,4 +1,4 @@
-"""How an array of each Arrow type is folded into running hashes, as Spark folds the type that it becomes there."""
+"""How arrays of each Arrow type are folded into running hashes, as Spark does for the type they become there."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from pyarrow import types
 
 from unskew.errors import ColumnError, KeyTypeError
-from unskew.hashing.buffers import byte_ranges, fixed_width, validity
+from unskew.hashing.buffers import byte_ranges, fixed_width, is_bytes, validity
 from unskew.hashing.kernels import (
     Hashes,
     _kernel_bytes,
@@ -25,16 +25,24 @@ from unskew.hashing.kernels import (
 
 Fold = Callable[[pa.Array, Hashes], None]
 
+_FIXED_WIDTH: dict[pa.DataType, tuple[Callable[..., None], DTypeLike]] = {
+    pa.int8(): (_kernel_ints, np.int8),
+    pa.int16(): (_kernel_ints, np.int16),
+    pa.int32(): (_kernel_ints, np.int32),
+    pa.date32(): (_kernel_ints, np.int32),
+    pa.int64(): (_kernel_longs, np.int64),
+    pa.float32(): (_kernel_floats, np.uint32),
+    pa.float64(): (_kernel_doubles, np.uint64),
+}
 _DIGITS_IN_A_LONG = 18
 _MOST_DIGITS = 38
 _TAGS_OF_OPAQUE_STRUCTS = {b"variant", b"geometry", b"geography"}
 
 
 def fold_of(kind: pa.DataType, where: str) -> Fold:
-    """Return the function that folds arrays of type `kind` into running hashes, in place.
+    """Return the function that folds arrays of type `kind` into running hashes, in place; nulls keep their hash.
 
-    Rows that are null keep their running hash. A type that Spark does not have or does not hash raises `KeyTypeError`;
-    `where` is the place that its message names.
+    Types that Spark does not have or does not hash raise a `KeyTypeError` that names `where`.
     """
     fold = _fold_of_temporal(kind, where) or _fold_of_nested(kind, where) or _fold_of_plain(kind)
     if fold is None:
@@ -59,30 +67,14 @@ def _fold_of_plain(kind: pa.DataType) -> Fold | None:
         return lambda array, hashes: None
     if types.is_boolean(kind):
         return lambda array, hashes: _kernel_ints(fixed_width(array.cast(pa.int8()), np.int8), hashes)
-    if types.is_int8(kind) or types.is_int16(kind) or types.is_int32(kind):
-        return lambda array, hashes: _kernel_ints(fixed_width(array, kind.to_pandas_dtype()), hashes)
-    if types.is_int64(kind):
-        return lambda array, hashes: _kernel_longs(fixed_width(array, np.int64), hashes)
-    if types.is_float32(kind):
-        return lambda array, hashes: _kernel_floats(fixed_width(array, np.uint32), hashes)
-    if types.is_float64(kind):
-        return lambda array, hashes: _kernel_doubles(fixed_width(array, np.uint64), hashes)
+    if kind in _FIXED_WIDTH:
+        kernel, dtype = _FIXED_WIDTH[kind]
+        return lambda array, hashes: kernel(fixed_width(array, dtype), hashes)
     if types.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
         return _fold_of_decimal(kind)
-    if any(test(kind) for test in _TESTS_OF_BYTES):
+    if is_bytes(kind):
         return lambda array, hashes: _kernel_bytes(*byte_ranges(array), hashes)
     return None
-
-
-_TESTS_OF_BYTES = (
-    types.is_string,
-    types.is_large_string,
-    types.is_string_view,
-    types.is_binary,
-    types.is_large_binary,
-    types.is_binary_view,
-    types.is_fixed_size_binary,
-)
 
 
 def _fold_of_decimal(kind: pa.DataType) -> Fold:
@@ -98,8 +90,6 @@ def _fold_of_decimal(kind: pa.DataType) -> Fold:
 
 
 def _fold_of_temporal(kind: pa.DataType, where: str) -> Fold | None:
-    if types.is_date32(kind):
-        return lambda array, hashes: _kernel_ints(fixed_width(array, np.int32), hashes)
     if types.is_time64(kind):
         target = pa.time64("ns")
     elif types.is_timestamp(kind):
@@ -116,10 +106,8 @@ def _fold_of_temporal(kind: pa.DataType, where: str) -> Fold | None:
         try:
             _kernel_longs(fixed_width(array.cast(target), np.int64), hashes)
         except pa.ArrowInvalid as error:
-            hint = f"Spark keeps it as {target}: cast or filter the column first"
-            raise ColumnError(
-                "a point in time is out of Spark's range", where=where, got=str(error), hint=hint
-            ) from None
+            what, hint = "a time is out of Spark's range", f"Spark keeps {target}: cast or filter the column first"
+            raise ColumnError(what, where=where, got=str(error), hint=hint) from None
 
     return fold
 

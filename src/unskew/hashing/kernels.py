@@ -1,6 +1,6 @@
 """XXH64 over whole columns: each kernel folds one column into the running hashes, in place.
 
-All arithmetic is on ``uint64``: numba would turn a mix of signed and unsigned integers into floats.
+All arithmetic is on ``uint64``, because numba turns a mix of signed and unsigned integers into floats.
 
 References
 ----------
@@ -58,19 +58,17 @@ def _mix_half(hashed: Any, half: Any) -> Any:
 
 @njit(cache=True)
 def _hash_int(value: Any, seed: Any) -> Any:
-    """Hash the four bytes of `value`, an unsigned 32-bit pattern."""
     return _avalanche(_mix_half(seed + _PRIME_5 + uint64(4), uint64(value)))
 
 
 @njit(cache=True)
 def _hash_long(value: Any, seed: Any) -> Any:
-    """Hash the eight bytes of `value`, an unsigned 64-bit pattern."""
     return _avalanche(_mix_word(seed + _PRIME_5 + uint64(8), value))
 
 
 @njit(cache=True)
 def _read_half(data: Any, at: Any) -> Any:
-    # LLVM turns the four shifted bytes into one unaligned load; unsigned indices spare the wrap-around checks
+    # LLVM turns the four shifted bytes into one unaligned load; unsigned indices avoid wrap-around checks
     return (
         uint64(data[at])
         | uint64(data[at + uint64(1)]) << uint64(8)
@@ -124,40 +122,34 @@ def _kernel_ints(values: NDArray[Any], hashes: Hashes) -> None:
 
 @njit(cache=True)
 def _kernel_longs(values: NDArray[Any], hashes: Hashes) -> None:
-    """Fold 64-bit integers."""
     for row in range(values.size):
         hashes[row] = _hash_long(uint64(values[row]), hashes[row])
 
 
 @njit(cache=True)
+def _canonical(pattern: Any, magnitude: Any, infinity: Any, nan: Any) -> Any:
+    """Give both zeros the bits of +0, and every NaN the bits of the canonical one."""
+    if magnitude == 0:
+        return uint64(0)
+    return uint64(nan) if magnitude > infinity else uint64(pattern)
+
+
+@njit(cache=True)
 def _kernel_floats(patterns: NDArray[np.uint32], hashes: Hashes) -> None:
-    """Fold floats given by their bits: both zeros as +0, every NaN as the canonical one."""
     for row in range(patterns.size):
-        pattern = patterns[row]
-        magnitude = pattern & _MAGNITUDE_32
-        if magnitude == 0:
-            pattern = np.uint32(0)
-        elif magnitude > _INFINITY_32:
-            pattern = _NAN_32
+        pattern = _canonical(patterns[row], patterns[row] & _MAGNITUDE_32, _INFINITY_32, _NAN_32)
         hashes[row] = _hash_int(pattern, hashes[row])
 
 
 @njit(cache=True)
 def _kernel_doubles(patterns: NDArray[np.uint64], hashes: Hashes) -> None:
-    """Fold doubles given by their bits: both zeros as +0, every NaN as the canonical one."""
     for row in range(patterns.size):
-        pattern = patterns[row]
-        magnitude = pattern & _MAGNITUDE_64
-        if magnitude == 0:
-            pattern = uint64(0)
-        elif magnitude > _INFINITY_64:
-            pattern = _NAN_64
+        pattern = _canonical(patterns[row], patterns[row] & _MAGNITUDE_64, _INFINITY_64, _NAN_64)
         hashes[row] = _hash_long(pattern, hashes[row])
 
 
 @njit(cache=True)
 def _kernel_bytes(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: Hashes) -> None:
-    """Fold the byte strings ``data[offsets[row]:offsets[row + 1]]``."""
     for row in range(hashes.size):
         start = uint64(offsets[row])
         hashes[row] = _hash_bytes(data, start, uint64(offsets[row + 1]) - start, hashes[row])
@@ -182,7 +174,6 @@ def _kernel_wide_decimals(words: NDArray[np.uint64], hashes: Hashes) -> None:
 
 @njit(cache=True)
 def _kernel_restore_nulls(bitmap: NDArray[np.uint8], offset: int, before: Hashes, hashes: Hashes) -> None:
-    """Put back the running hashes of the rows that are null."""
     for row in range(hashes.size):
         bit = uint64(offset + row)
         is_valid = bitmap[bit >> uint64(3)] >> (bit & uint64(7)) & uint64(1)

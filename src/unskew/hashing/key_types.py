@@ -1,4 +1,4 @@
-"""Which Spark types may be a key: what Arrow cannot show is checked on Spark's own type name."""
+"""Which Spark types can be a key, checked by the name of the type where Arrow cannot tell."""
 
 from __future__ import annotations
 
@@ -19,25 +19,10 @@ _REFUSED = {
 
 
 def check_key_type(name: str, spark_type: str) -> None:
-    """Raise `KeyTypeError` if a column of `spark_type` cannot be a key.
+    """Raise `KeyTypeError` if the column `name` cannot be a key; `spark_type` is its type's ``simpleString()``.
 
-    Collated strings arrive in Arrow as plain strings, so that only Spark's schema tells them apart. Strings that
-    are equal under a collation have different bytes and would be routed to different channels.
-
-    Parameters
-    ----------
-    name
-        The column's name, for the message.
-    spark_type
-        The type as Spark's ``simpleString()`` prints it.
-
-    Examples
-    --------
-    >>> check_key_type("user", "struct<country:string,id:bigint>")
-    >>> check_key_type("user", "string collate UTF8_LCASE")
-    Traceback (most recent call last):
-    unskew.errors.KeyTypeError: a collated string cannot be a key, got 'string collate UTF8_LCASE' (in column 'user').
-    Hint: collate the key as UTF8_BINARY, for instance lower(user).
+    Collated strings arrive in Arrow as plain strings, so only Spark's schema tells them apart. Strings that are equal
+    under a collation may have different bytes, and would be routed to different channels.
     """
     for collation in re.findall(r"\bstring collate (\w+)", spark_type):
         if collation != _BINARY_COLLATION:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError, ColumnError, did_you_mean
 from unskew.hashing.folds import fold_of
 
 SPARK_SEED = 42
@@ -19,27 +18,16 @@ SPARK_SEED = 42
 def xxhash64(
     columns: Sequence[pa.Array | pa.ChunkedArray], *, names: Sequence[str] | None = None, seed: int = SPARK_SEED
 ) -> NDArray[np.int64]:
-    """Hash the rows of `columns` as Spark's ``xxhash64(column, ...)`` does.
+    """Hash the rows of `columns` as Spark's ``xxhash64(column, ...)`` does; `names` are for error messages.
 
-    Each column is hashed with the hash of the columns before it as its seed; a null leaves that running hash as it is.
-    -0.0 hashes as 0.0 and every NaN alike. Timestamps and durations count microseconds, finer units are rounded down.
-    Structs are hashed field by field, lists element by element. A dictionary is hashed once where that is cheaper.
+    The hash of each column is the seed of the next one; a null passes the seed on unchanged. -0.0 hashes as 0.0, and
+    all NaNs hash alike. Timestamps and durations count microseconds; finer units are rounded down. Structs are hashed
+    field by field, lists element by element, and a dictionary's values once each where that is cheaper. Types that
+    Spark does not have or does not hash, such as unsigned integers and maps, raise `KeyTypeError`.
 
-    Buffers are read in place; the cost is O(rows) for fixed widths, O(bytes) for strings. Lists take one pass
-    over the rows for every position of the longest list.
+    Buffers are read in place. The cost is O(rows) for fixed widths and O(bytes) for strings; lists take one pass over
+    the rows for every position of the longest list.
 
-    Parameters
-    ----------
-    columns
-        Arrays or chunked arrays of equal length. Unsigned integers, maps, and other types that Spark does not have or
-        does not hash raise `KeyTypeError`.
-    names
-        What the columns are called in messages.
-    seed
-        Spark's own is 42.
-
-    Examples
-    --------
     >>> xxhash64([pa.array(["Spark"]), pa.array([[123]], pa.list_(pa.int32())), pa.array([2], pa.int32())])
     array([5602566077635097486])
     """
@@ -62,8 +50,8 @@ def xxhash64(
 def hash_keys(rows: pa.Table | pa.RecordBatch, key: str | Sequence[str]) -> NDArray[np.int64]:
     """Hash the key column, or the key columns together, of a table or record batch as Spark's ``xxhash64`` does.
 
-    Raises `ColumnError` for a column that is missing, ambiguous or without a type (nulls only), and `KeyTypeError` for
-    one that cannot be a key.
+    A column that is missing, ambiguous or holds only nulls of no type raises `ColumnError`; one whose type cannot be
+    hashed raises `KeyTypeError`.
 
     Examples
     --------
@@ -84,9 +72,7 @@ def hash_keys(rows: pa.Table | pa.RecordBatch, key: str | Sequence[str]) -> NDAr
 def _key_column(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
     places = rows.schema.get_all_field_indices(name)
     if not places:
-        near = difflib.get_close_matches(name, rows.schema.names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}" if near else f"one of {', '.join(rows.schema.names)}"
-        raise ColumnError("there is no column of that name", got=name, hint=hint)
+        raise ColumnError("there is no column of that name", got=name, hint=did_you_mean(name, rows.schema.names))
     if len(places) > 1:
         raise ColumnError(f"{len(places)} columns have the name of the key", got=name, hint="rename all but one")
     column = rows.column(places[0])

@@ -1,7 +1,5 @@
 """Jobs without code: from options or a TOML file to a balanced query that runs, with live bars."""
 
-from __future__ import annotations
-
 from unskew.jobs.job import Job
 from unskew.jobs.settings import job_from, read_job_file
 

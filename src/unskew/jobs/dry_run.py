@@ -1,4 +1,4 @@
-"""What a job would do, found out from a sample of its rows and without writing anything."""
+"""What a job would do, found out from a sample of its rows and without writing output."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
+from unskew.bars import counted
 from unskew.hashing import hash_keys
 from unskew.jobs.job import Job
-from unskew.jobs.query import stage_of
+from unskew.jobs.query import check_sink, stage_of
 from unskew.jobs.sources import sample_of
 from unskew.load.statistics import Statistics
 from unskew.planners import Report
 from unskew.routing.table import RoutingTable
 from unskew.runtime.figures import HotKey
+from unskew.runtime.log import RecordLog
 from unskew.runtime.measure import key_text
 from unskew.runtime.reach import within_reach
+from unskew.runtime.record import Identity
+from unskew.spark.checkpoint import check_checkpoint
+from unskew.spark.hadoop import checkpoint_files
+from unskew.spark.paths import qualified
 from unskew.spark.stage import Stage
+from unskew.spark.writer import OWN_FOLDER
 from unskew.state import group_rows
 
 SAMPLE_ROWS = 100_000
@@ -27,40 +34,23 @@ HOT_KEYS = 5
 
 @dataclass(frozen=True)
 class Skew:
-    """The key's skew in a sample, and what unskew would do about it.
+    """The key's skew in a sample, and what unskew would do about it."""
 
-    Parameters
-    ----------
-    rows, distinct_keys
-        Rows of the sample, and keys by which the operator groups them.
-    hot_keys
-        The heaviest keys with their shares of the rows, and the channels they would have.
-    combined
-        Whether rows are combined where they are read, so that a hot key is one row of each partition.
-    loads_before, loads_after
-        Rows that reach each channel, under hashing and under the plan. Combined rows are estimated, as if the sample
-        came in one partition per core.
-    report
-        The plan in figures.
-    unsplittable
-        Keys that alone exceed what a channel may have, by name.
-    """
-
-    rows: int
-    distinct_keys: int
-    hot_keys: tuple[HotKey, ...]
-    combined: bool
-    loads_before: tuple[float, ...]
-    loads_after: tuple[float, ...]
-    report: Report
-    unsplittable: tuple[str, ...]
+    rows: int  # of the sample
+    distinct_keys: int  # by which the operator groups them
+    hot_keys: tuple[HotKey, ...]  # the heaviest keys, with their shares of the rows and the channels they would have
+    combined: bool  # rows are combined where they are read, so that a hot key is one row of each partition
+    loads_before: tuple[float, ...]  # rows per channel under hashing; combined ones as if each core read one partition
+    loads_after: tuple[float, ...]  # the same under the plan
+    report: Report  # the plan in figures
+    unsplittable: tuple[str, ...]  # keys that alone exceed what a channel may have
 
     @property
     def speedup(self) -> float:
         """How many times as fast a batch would be.
 
-        A batch is bound by its fullest channel. Where rows are combined first, each of them costs about as much there,
-        whatever its key: that work is even, and balance does not shorten it.
+        A batch takes as long as its fullest channel. Where rows are combined first, that work is even already, and
+        balance does not shorten it.
         """
         even = self.rows / len(self.loads_before) if self.combined else 0.0
         return (even + max(self.loads_before)) / (even + max(self.loads_after))
@@ -72,7 +62,7 @@ class Skew:
 
 @dataclass(frozen=True)
 class Preview:
-    """What would run, in words, and the skew of its key; None if there are no rows yet."""
+    """What would run, in words."""
 
     source: str
     input_columns: str
@@ -82,9 +72,10 @@ class Preview:
     sink: str
     trigger: str
     checkpoint: str | None
+    batches_done: int  # that the checkpoint holds already
     planner: str
     channels: int
-    skew: Skew | None
+    skew: Skew | None  # None if there are no rows yet
 
     def as_dict(self) -> dict[str, object]:
         """Return everything, for JSON."""
@@ -92,8 +83,9 @@ class Preview:
 
 
 def preview(spark: SparkSession, job: Job, sample_rows: int = SAMPLE_ROWS) -> Preview:
-    """Check the job against its source, look at a sample of at most so many rows, and plan; writes nothing."""
+    """Check the job against its source, its sink and its checkpoint, and plan for a sample of its rows."""
     stage = stage_of(spark, job)
+    check_sink(spark, job)
     return Preview(
         source=job.source,
         input_columns=_columns(stage.events.schema),
@@ -103,10 +95,22 @@ def preview(spark: SparkSession, job: Job, sample_rows: int = SAMPLE_ROWS) -> Pr
         sink=job.sink,
         trigger=_trigger(job),
         checkpoint=job.checkpoint_location,
+        batches_done=_batches_done(spark, job, stage),
         planner=str(stage.settings.planning.planner),
         channels=stage.settings.channels.count,
         skew=_skew(spark, job, stage, sample_rows),
     )
+
+
+def _batches_done(spark: SparkSession, job: Job, stage: Stage) -> int:
+    """Return how many batches the checkpoint holds; raise `CheckpointError` as a start would."""
+    if job.checkpoint_location is None:
+        return 0
+    checkpoint = checkpoint_files(spark, qualified(spark, job.checkpoint_location))
+    log = RecordLog(checkpoint.child(OWN_FOLDER))
+    identity = Identity(tuple(stage.operator.key), repr(stage.operator), stage.settings.channels.slots, name="")
+    check_checkpoint(checkpoint, log, identity)
+    return log.last()[1] + 1
 
 
 def _skew(spark: SparkSession, job: Job, stage: Stage, sample_rows: int) -> Skew | None:
@@ -128,7 +132,9 @@ def _skew(spark: SparkSession, job: Job, stage: Stage, sample_rows: int) -> Skew
     before, after = (np.bincount(each.lookup(hashes), load, channels.count).tolist() for each in (table, plan.table))
     heaviest = np.argsort(-counts, kind="stable")[:HOT_KEYS]
     owners = plan.table.lookup(hashes)
-    too_heavy = np.searchsorted(hashes, np.array(plan.report.unsplittable, np.int64))
+    limit = (1 + getattr(planner, "tolerance", 0.0)) * load.sum() / channels.count
+    by_load = np.argsort(-load, kind="stable")
+    too_heavy = by_load[load[by_load] > limit] if channels.count > 1 else []
     return Skew(
         rows=sample.num_rows,
         distinct_keys=len(groups),
@@ -142,7 +148,7 @@ def _skew(spark: SparkSession, job: Job, stage: Stage, sample_rows: int) -> Skew
 
 
 def _partitions_with(counts: NDArray[np.float64], partitions: int) -> NDArray[np.float64]:
-    """Return in how many partitions each key is to be expected, if its rows may lie anywhere.
+    """Return how many partitions each key is expected in, if its rows may lie anywhere.
 
     >>> _partitions_with(np.array([1.0, 1000.0]), 4).round(2).tolist()
     [1.0, 4.0]
@@ -161,4 +167,4 @@ def _trigger(job: Job) -> str:
         how = f"follows the source, a batch every {job.every}" if job.every else "follows the source"
     else:
         how = "ends with what is there"
-    return how if job.batches is None else f"{how}, at most {job.batches} batches"
+    return how if job.batches is None else f"{how}, at most {counted(job.batches, 'batch')}"

@@ -7,53 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unskew.errors import ArgumentError
-from unskew.jobs.aggregates import parse_aggregates
-from unskew.jobs.operators import make_operator
-from unskew.jobs.places import FOLDERS, SINKS, SOURCES, Place
+from unskew.jobs.operators import make_operator, parse_aggregates
+from unskew.jobs.places import FOLDERS, SINKS, SOURCES, Place, overlap, path_parts
 from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
+from unskew.planners import PLANNERS
+from unskew.workloads import WORKLOADS
 
-ENDLESS = ("rate", "workload")
 CHECKPOINT_FOLDER = "_unskew_checkpoint"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """Read a source, group by a key, run an operator, write to a sink.
-
-    Parameters
-    ----------
-    source, sink
-        Where rows come from and go to, such as ``parquet:DIR``; see `unskew.jobs.places`.
-    key
-        The key's columns, separated by commas.
-    aggregate
-        What to keep per key, ``"count, sum(amount) as total"``; or
-    operator, parameters
-        an operator by name, and its parameters.
-    source_options, sink_options
-        Spark's options of the two; those of a workload are the source's.
-    schema
-        Columns of the source in words, where they are not to be inferred; for Kafka, of the JSON in ``value``.
-    columns
-        New columns by name, each an expression in SQL.
-    where
-        A condition in SQL that rows must meet.
-    watermark
-        Column and delay, ``"time 10 minutes"``.
-    checkpoint
-        Where the job's progress is kept. By default in the sink's folder, so that the job goes on where it
-        ended; without a folder, nowhere.
-    follow
-        Whether to go on as new rows arrive, until stopped; else the job ends with what is there.
-    every
-        With `follow`, the time from one batch to the next, ``"5 seconds"``.
-    batches
-        Ends after so many batches.
-    channels, planner, tolerance, plan, interval, max_move_bytes
-        As in `unskew.balance`.
-    master, conf, packages
-        Of Spark's session, if none is running: its master, its settings, and packages to fetch for it.
 
     Examples
     --------
@@ -65,63 +31,89 @@ class Job:
     unskew.errors.ArgumentError: this source has no end, got 'rate' (in source). Hint: add --follow or --batches N.
     """
 
-    source: str
+    source: str  # such as parquet:DIR; see `unskew.jobs.places`
     sink: str
-    key: str
-    aggregate: str | None = None
-    operator: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    source_options: Mapping[str, Any] = field(default_factory=dict)
+    key: str  # columns, separated by commas
+    aggregate: str | None = None  # what to keep per key, "count, sum(amount) as total"; or
+    operator: str | None = None  # an operator by name,
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # with its parameters
+    source_options: Mapping[str, Any] = field(default_factory=dict)  # Spark's options, or those of a workload
     sink_options: Mapping[str, Any] = field(default_factory=dict)
-    schema: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    where: str | None = None
-    watermark: str | None = None
-    checkpoint: str | None = None
-    follow: bool = False
-    every: str | None = None
-    batches: int | None = None
-    channels: int | str | None = None
+    schema: str | None = None  # the source's columns, unless inferred; for Kafka, of the JSON in `value`
+    columns: Mapping[str, str] = field(default_factory=dict)  # new columns by name, each an expression in SQL
+    where: str | None = None  # a condition in SQL that rows must meet
+    watermark: str | None = None  # column and delay, "time 10 minutes"
+    checkpoint: str | None = None  # where progress is kept; defaults to the sink's folder
+    follow: bool = False  # go on as new rows arrive, until stopped
+    every: str | None = None  # with `follow`, the time from one batch to the next, "5 seconds"
+    batches: int | None = None  # end after this many
+    channels: int | str | None = None  # this and the next five as in `unskew.balance`
     planner: str = "mixed"
     tolerance: float | None = None
     plan: str | None = None
     interval: int | str = 1
     max_move_bytes: int = 64 << 20
-    master: str | None = None
+    master: str | None = None  # this and the next two for Spark's session, if none is running
     conf: Mapping[str, Any] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self.from_place, self.to_place, self.key_columns, self.make_operator()  # each raises if it is wrong
+        self.from_place, self.to_place, self.key_columns, self.make_operator(), PLANNERS[self.planner]  # each may raise
+        if self.from_place.kind == "workload":
+            WORKLOADS[self.from_place.address]
+        for role, place in (("source", self.from_place), ("sink", self.to_place)):
+            if place.kind == "kafka":
+                place.servers_and_topic(role)
+        self._keep_source_readable()
         if self.endless and not (self.follow or self.batches):
-            raise ArgumentError(
-                "this source has no end", where="source", got=self.source, hint="add --follow or --batches N"
-            )
+            hint = "add --follow or --batches N"
+            raise ArgumentError("this source has no end", where="source", got=self.source, hint=hint)
         if self.every is not None and not self.follow:
-            raise ArgumentError(
-                "a time between batches needs follow", where="every", got=self.every, hint="add --follow"
-            )
+            hint = "add --follow"
+            raise ArgumentError("a time between batches needs follow", where="every", got=self.every, hint=hint)
         if self.batches is not None and self.batches < 1:
             raise ArgumentError("a job has at least one batch", where="batches", got=self.batches)
         if self.channels == "auto" and self.every is None:
+            what, hint = (
+                "channels that follow the load need an interval to keep to",
+                'add --follow --every "10 seconds"',
+            )
+            raise ArgumentError(what, where="channels", got="auto", hint=hint)
+
+    def _keep_source_readable(self) -> None:
+        """Refuse to write among the source's own files: nobody could read them together afterwards."""
+        if self.from_place.kind not in FOLDERS:
+            return
+        source = self.from_place.address
+        if self.to_place.kind in FOLDERS and overlap(source, self.to_place.address):
             raise ArgumentError(
-                "channels that follow the load need an interval to keep to", where="channels", got="auto",
-                hint='add --follow --every "10 seconds"',
-            )  # fmt: skip
+                f"the sink and the source {self.source!r} share a folder",
+                where="sink",
+                got=self.sink,
+                hint="write to a folder beside the source",
+            )
+        if self.checkpoint is None or not overlap(source, self.checkpoint):
+            return
+        depth = len(path_parts(source))
+        below = path_parts(self.checkpoint)[depth - 1 :]
+        if below and not any(name.startswith(("_", ".")) for name in below[1:]):  # Spark skips such folders
+            raise ArgumentError(
+                f"the checkpoint lies in the source {self.source!r}",
+                where="checkpoint",
+                got=self.checkpoint,
+                hint="keep it in a folder of its own",
+            )
 
     @property
     def from_place(self) -> Place:
-        """Where rows come from."""
         return Place.parse(self.source, "source", SOURCES)
 
     @property
     def to_place(self) -> Place:
-        """Where rows go to."""
         return Place.parse(self.sink, "sink", SINKS)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The key's columns."""
         names = tuple(name.strip() for name in self.key.split(","))
         if not all(names):
             raise ArgumentError("a column of the key is missing", where="key", got=self.key, hint="such as user, day")
@@ -130,13 +122,12 @@ class Job:
     @property
     def endless(self) -> bool:
         """Whether the source never runs dry."""
-        kind = self.from_place.kind
-        bounded = kind == "workload" and any(name.lower() == "batches" for name in self.source_options)
-        return kind in ENDLESS and not bounded
+        bounded = any(name.lower() == "batches" for name in self.source_options)
+        return self.from_place.kind == "rate" or (self.from_place.kind == "workload" and not bounded)
 
     @property
     def checkpoint_location(self) -> str | None:
-        """Where progress is kept; None: nowhere that lasts."""
+        """Where progress is kept; None if it does not last."""
         if self.checkpoint is not None or self.to_place.kind not in FOLDERS:
             return self.checkpoint
         return f"{self.to_place.address.rstrip('/')}/{CHECKPOINT_FOLDER}"
@@ -145,7 +136,7 @@ class Job:
         """Return the operator, not bound to its input yet."""
         if (self.aggregate is None) == (self.operator is None):
             raise ArgumentError(
-                "say what shall be done per key: an aggregate or an operator, one of the two",
+                "say what to do per key: an aggregate or an operator, one of the two",
                 where="aggregate, operator",
                 got=None if self.aggregate is None else (self.aggregate, self.operator),
                 hint='such as --aggregate "count, sum(amount)"',

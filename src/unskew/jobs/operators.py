@@ -1,8 +1,7 @@
-"""Operators by name, with parameters in words."""
+"""What to do per key, in words: aggregates as in SQL, and operators by name."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import pkgutil
@@ -13,16 +12,38 @@ from typing import Any
 
 from unskew import operators as home
 from unskew.errors import ArgumentError
+from unskew.jobs.places import did_you_mean
 from unskew.operators import Operator
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_RESULT = re.compile(r"(?P<call>.*?)(?:\s+as\s+(?P<name>\w+))?", re.IGNORECASE | re.DOTALL)
+_COMMA = re.compile(r",(?![^()]*\))")  # not within parentheses
+
+
+def parse_aggregates(text: str) -> dict[str, str]:
+    """Return aggregates by name; one without a name is called after what it does.
+
+    >>> parse_aggregates("count, sum(amount), max_by(item, amount) as largest")
+    {'count': 'count', 'sum_amount': 'sum(amount)', 'largest': 'max_by(item, amount)'}
+    """
+    results: dict[str, str] = {}
+    for part in _COMMA.split(text):
+        match = _RESULT.fullmatch(part.strip())
+        call = match["call"].strip() if match else ""
+        if not match or not call:
+            hint = "such as count, sum(amount)"
+            raise ArgumentError("an aggregate is missing", where="aggregate", got=text, hint=hint)
+        name = match["name"] or re.sub(r"\W+", "_", call.lower()).strip("_")
+        if name in results:
+            hint = "name them: sum(amount) as total"
+            raise ArgumentError(f"two results are called {name!r}", where="aggregate", got=text, hint=hint)
+        results[name] = call
+    return results
 
 
 def known_operators() -> dict[str, type[Operator]]:
-    """Return every operator that stands in a module of `unskew.operators`, by its class's name in small letters.
+    """Return every operator in `unskew.operators`, by the name of its class in small letters.
 
-    Examples
-    --------
     >>> known_operators()["aggregate"]
     <class 'unskew.operators.aggregate.Aggregate'>
     """
@@ -38,30 +59,26 @@ def known_operators() -> dict[str, type[Operator]]:
 def make_operator(name: str, parameters: Mapping[str, Any]) -> Operator:
     """Return an operator by its name, or by ``module:Class``; parameters may be values or text.
 
-    Text is taken for a number, a truth value or a list where it reads like one (``[1, 2]``, ``["a", "b"]``), unless the
-    parameter is said to be a string.
+    Text becomes a number, a truth value or a list where it reads like one (``[1, 2]``, ``["a", "b"]``), unless the
+    parameter is declared as a string.
 
-    Examples
-    --------
     >>> make_operator("aggregate", {"n": "count"})
     Aggregate(n='count')
     >>> make_operator("agregate", {})
     Traceback (most recent call last):
-    unskew.errors.ArgumentError: there is no operator of that name, got 'agregate'. Hint: did you mean 'aggregate'.
+    unskew.errors.ArgumentError: there is no operator of that name, got 'agregate'. Hint: did you mean 'aggregate'...
     """
     kind = _class_of(name)
     signature = inspect.signature(kind)
-    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values())
+    known = signature.parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
     given: dict[str, Any] = {}
     for parameter, value in parameters.items():
-        if parameter not in signature.parameters and not takes_any:
-            raise ArgumentError(
-                f"the operator {name!r} has no parameter {parameter!r}",
-                where="with",
-                hint=f"one of {', '.join(signature.parameters)}" if signature.parameters else "it takes none",
-            )
-        annotation = str(signature.parameters[parameter].annotation) if parameter in signature.parameters else "str"
-        given[parameter] = value if not isinstance(value, str) or annotation.startswith("str") else plain_value(value)
+        if parameter not in known and not takes_any:
+            hint = f"one of {', '.join(known)}" if known else "it takes none"
+            raise ArgumentError(f"the operator {name!r} has no parameter {parameter!r}", where="with", hint=hint)
+        is_text = parameter not in known or str(known[parameter].annotation).startswith("str")
+        given[parameter] = plain_value(value) if isinstance(value, str) and not is_text else value
     try:
         signature.bind(**given)
     except TypeError as error:
@@ -70,10 +87,8 @@ def make_operator(name: str, parameters: Mapping[str, Any]) -> Operator:
 
 
 def plain_value(text: str) -> Any:
-    """Return what a text says: a number, a truth value, a list, or else the text itself.
+    """Return the number, truth value or list that a text spells, or else the text itself.
 
-    Examples
-    --------
     >>> [plain_value(text) for text in ("3", "0.5", "true", '["a", "b"]', "10 minutes", "2024-01-01")]
     [3, 0.5, True, ['a', 'b'], '10 minutes', '2024-01-01']
     """
@@ -86,19 +101,17 @@ def plain_value(text: str) -> Any:
 
 def _class_of(name: str) -> type[Operator]:
     module, colon, attribute = name.partition(":")
-    if colon:
-        try:
-            kind = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise ArgumentError(
-                "this operator cannot be imported", got=name, hint=f"{error}; is its folder on PYTHONPATH"
-            ) from None
-        if not (inspect.isclass(kind) and issubclass(kind, Operator)):
-            raise ArgumentError("this is not an operator", got=name, hint="a subclass of unskew.operators.Operator")
-        return kind
-    known = known_operators()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}" if near else f"one of {', '.join(known)}, or module:Class"
-        raise ArgumentError("there is no operator of that name", got=name, hint=hint)
-    return known[name]
+    if not colon:
+        known = known_operators()
+        if name not in known:
+            hint = f"{did_you_mean(name, known)}; your own is module:Class"
+            raise ArgumentError("there is no operator of that name", got=name, hint=hint)
+        return known[name]
+    try:
+        kind = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        hint = f"{error}; is its folder on PYTHONPATH"
+        raise ArgumentError("this operator cannot be imported", got=name, hint=hint) from None
+    if not (inspect.isclass(kind) and issubclass(kind, Operator)):
+        raise ArgumentError("this is not an operator", got=name, hint="a subclass of unskew.operators.Operator")
+    return kind

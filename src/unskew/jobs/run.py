@@ -6,16 +6,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from unskew.errors import SessionError
 from unskew.jobs.job import Job
-from unskew.jobs.query import session_of, start
+from unskew.jobs.query import check_before_spark, session_of, start
 from unskew.jobs.sources import first_line
-from unskew.jobs.view import View
+from unskew.jobs.view import NoView
 from unskew.runtime.figures import BatchFigures
 from unskew.spark.query import BalancedQuery
 from unskew.spark.trial import is_running
@@ -25,27 +25,22 @@ LOOK_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: its batches, how long it took, and whether it was stopped."""
+    """What a run gave."""
 
     batches: tuple[BatchFigures, ...]
-    seconds: float
+    seconds: float  # from the job's start to its end, without those of Spark
+    spark_seconds: float  # until Spark was there; next to nothing if it ran already
     interrupted: bool
     checkpoint: str | None
 
     @property
     def rows(self) -> int:
-        """Rows of all batches."""
         return sum(batch.rows for batch in self.batches)
 
     def as_dict(self) -> dict[str, object]:
         """Return everything, for JSON."""
-        return {
-            "rows": self.rows,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
-            "checkpoint": self.checkpoint,
-            "batches": [{"batchId": batch.batch_id, **batch.as_dict()} for batch in self.batches],
-        }
+        batches = [{"batchId": batch.batch_id, **batch.as_dict()} for batch in self.batches]
+        return {"rows": self.rows, **vars(self), "batches": batches}
 
 
 @contextmanager
@@ -54,33 +49,38 @@ def own_or_running_session(job: Job) -> Iterator[SparkSession]:
     ours = not is_running()
     spark = session_of(job)
     if ours and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's own would cancel all jobs, with an outcry
-    with ExitStack() as stack:
-        if ours:
-            stack.callback(spark.stop)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark's own would cancel all jobs, noisily
+    try:
         yield spark
+    finally:
+        if ours:
+            spark.stop()
 
 
-def run(job: Job, view: View) -> Outcome:
+def run(job: Job, view: NoView) -> Outcome:
     """Run a job; a query that fails is a `SessionError` with the reason."""
+    check_before_spark(job)
     batches: list[BatchFigures] = []
     interrupted = False
-    began = time.monotonic()
+    times = [time.monotonic()]
     with view:
         try:
             with own_or_running_session(job) as spark:
+                times.append(time.monotonic())
                 query = start(spark, job)
-                spark.sparkContext.setLogLevel("OFF")  # what goes wrong is said once, in one line, by us
+                spark.sparkContext.setLogLevel("OFF")  # we say ourselves what goes wrong, once and in one line
                 try:
                     for batch in _follow(query, job.batches):
                         batches.append(batch)
-                        view.show(batches, query)
+                        view.show(batches)
                 finally:
                     query.stop()  # a batch that is cancelled runs again at the next start
+                    times.append(time.monotonic())
                     spark.sparkContext.setLogLevel("ERROR")
         except KeyboardInterrupt:
             interrupted = True
-    return Outcome(tuple(batches), time.monotonic() - began, interrupted, job.checkpoint_location)
+    began, ready, ended = (*times, *[time.monotonic()] * 2)[:3]
+    return Outcome(tuple(batches), ended - ready, ready - began, interrupted, job.checkpoint_location)
 
 
 def _follow(query: BalancedQuery, most: int | None) -> Iterator[BatchFigures]:
@@ -101,13 +101,12 @@ def _follow(query: BalancedQuery, most: int | None) -> Iterator[BatchFigures]:
         time.sleep(LOOK_SECONDS)
     problem = query.exception()
     if problem is not None:
-        raise SessionError(
-            f"the job failed: {_reason(str(problem))}", hint="what was committed stays; unskew --debug shows all of it"
-        ) from problem
+        hint = "what was committed stays; unskew --debug shows the whole error"
+        raise SessionError(f"the job failed: {_reason(str(problem))}", hint=hint) from problem
 
 
 def _reason(text: str) -> str:
-    """Return the line of a long complaint of Spark's that says what happened."""
+    """Return the line of a long error of Spark's that says what happened."""
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if line.startswith("unskew.errors.") or "Error: " in line]
-    return (told[-1] if told else first_line(ValueError(text))).removeprefix("unskew.errors.")
+    telling = [line for line in lines if line.startswith("unskew.errors.") or "Error: " in line]
+    return (telling[-1] if telling else first_line(ValueError(text))).removeprefix("unskew.errors.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 import types
 import typing
@@ -13,9 +12,9 @@ from typing import Any
 
 from unskew.errors import ArgumentError, FormatError
 from unskew.jobs.job import Job
+from unskew.jobs.places import did_you_mean
 
-SPELLINGS = {"with": "parameters", "package": "packages", "column": "columns"}
-"""Names under which people give some of the fields, in files as on the command line."""
+SPELLINGS = {"with": "parameters", "package": "packages", "column": "columns"}  # as on the command line
 
 
 def read_job_file(path: Path) -> dict[str, Any]:
@@ -23,9 +22,8 @@ def read_job_file(path: Path) -> dict[str, Any]:
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ArgumentError(
-            "the job file cannot be read", where=str(path), got=error.strerror, hint="unskew run JOB.toml"
-        ) from None
+        hint = "unskew run JOB.toml"
+        raise ArgumentError("the job file cannot be read", where=str(path), got=error.strerror, hint=hint) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"this is not TOML: {error}", where=str(path)) from None
     return {_field_named(name, str(path)): value for name, value in entries.items()}
@@ -34,8 +32,6 @@ def read_job_file(path: Path) -> dict[str, Any]:
 def job_from(settings: Mapping[str, Any], where: str = "the options") -> Job:
     """Return the job that settings describe, after checking their names and types.
 
-    Examples
-    --------
     >>> job_from({"source": "csv:in", "key": "user", "aggregate": "count", "sink": "console", "channels": 4}).channels
     4
     >>> job_from({"source": "csv:in", "key": "user", "aggregate": "count"})
@@ -53,11 +49,10 @@ def job_from(settings: Mapping[str, Any], where: str = "the options") -> Job:
 
 def _field_named(name: str, where: str) -> str:
     plain = name.replace("-", "_")
-    known = [each.name for each in fields(Job)]
     plain = SPELLINGS.get(plain, plain)
+    known = {each.name: each.name.replace("_", "-") for each in fields(Job)}
     if plain not in known:
-        near = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0].replace('_', '-')}" if near else f"one of {', '.join(known)}".replace("_", "-")
+        hint = did_you_mean(plain, known, known)
         raise ArgumentError("there is no setting of that name", where=where, got=name, hint=hint)
     return plain
 

@@ -1,7 +1,9 @@
-"""The rows of a job: as a stream, and a sample of them as they lie there."""
+"""The rows of a job: as a stream, and a sample of those that are there now."""
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -10,16 +12,37 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from unskew.errors import ArgumentError, UnskewError
+from unskew.errors import ArgumentError
+from unskew.jobs.connectors import require_kafka
 from unskew.jobs.job import Job
-from unskew.jobs.kafka import require_kafka
-from unskew.jobs.places import FOLDERS
+from unskew.jobs.places import FOLDERS, did_you_mean, local_path
 from unskew.operators.durations import microseconds
 from unskew.workloads.spark_source import register
 
 T = TypeVar("T")
 
 CSV_OPTIONS = {"header": "true", "inferSchema": "true"}
+HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")  # may name another filesystem
+MUST_EXIST = "the folder must exist when the job starts"
+
+
+def require_source(job: Job) -> None:
+    """Refuse a source on this machine that is not there."""
+    place = job.from_place
+    path = local_path(place.address) if place.kind in FOLDERS else None
+    elsewhere = any(map(os.environ.get, HADOOP_VARIABLES)) or any("fs.defaultFS" in name for name in job.conf)
+    elsewhere = elsewhere or not (job.master or "local").startswith("local")
+    if path is None or set(place.address) & set("{[\\") or (elsewhere and not place.address.startswith("file:")):
+        return  # only Spark can tell
+    try:
+        there = path.exists() or next(glob.iglob(str(path)), None) is not None  # noqa: PTH207
+        beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    except PermissionError:
+        return
+    if not there:
+        near = did_you_mean(path.name, beside)
+        hint = f"{near}; {MUST_EXIST}" if near.startswith("did") else MUST_EXIST
+        raise ArgumentError("the source does not exist", where="source", got=job.source, hint=hint)
 
 
 def stream_of(spark: SparkSession, job: Job) -> DataFrame:
@@ -29,15 +52,14 @@ def stream_of(spark: SparkSession, job: Job) -> DataFrame:
         return rows
     column, _, delay = job.watermark.strip().partition(" ")
     if not delay:
-        raise ArgumentError(
-            "a watermark is a column and a delay", where="watermark", got=job.watermark, hint='"time 10 minutes"'
-        )
+        hint = '"time 10 minutes"'
+        raise ArgumentError("a watermark is a column and a delay", where="watermark", got=job.watermark, hint=hint)
     microseconds(delay)  # raises if it is no duration
     return _clear(lambda: rows.withWatermark(column, delay), "watermark", job.watermark)
 
 
 def sample_of(spark: SparkSession, job: Job, rows: int) -> DataFrame:
-    """Return the first so many of the rows that are there now."""
+    """Return the first rows of those that are there now, at most this many."""
     return _prepared(_explained(job, lambda: _source(spark, job, streaming=False, sample_rows=rows)), job).limit(rows)
 
 
@@ -45,8 +67,7 @@ def _prepared(rows: DataFrame, job: Job) -> DataFrame:
     for name, expression in job.columns.items():
         rows = _clear(partial(_with_column, rows, name, expression), f"column {name}", expression)
     if job.where is not None:
-        condition = job.where
-        rows = _clear(lambda: rows.where(condition), "where", condition)
+        rows = _clear(partial(rows.where, job.where), "where", job.where)
     return rows
 
 
@@ -55,44 +76,41 @@ def _with_column(rows: DataFrame, name: str, expression: str) -> DataFrame:
 
 
 def _source(spark: SparkSession, job: Job, *, streaming: bool, sample_rows: int = 0) -> DataFrame:
-    place = job.from_place
+    place, options = job.from_place, dict(job.source_options)
     reader: Any = spark.readStream if streaming else spark.read
+    rows: DataFrame
     if place.kind == "rate":
-        if streaming:
-            return reader.format("rate").options(**job.source_options).load()  # type: ignore[no-any-return]
-        return spark.range(sample_rows).select(sql.current_timestamp().alias("timestamp"), sql.col("id").alias("value"))
-    if place.kind == "workload":
-        register(spark)
-        options: dict[str, Any] = {"workload": place.address, **job.source_options}
         if not streaming:
-            options = {
-                name: value for name, value in options.items() if name.lower() not in ("batches", "rowsperbatch")
-            }
+            now = sql.current_timestamp().alias("timestamp")
+            return spark.range(sample_rows).select(now, sql.col("id").alias("value"))
+        rows = reader.format("rate").options(**options).load()
+    elif place.kind == "workload":
+        register(spark)
+        if not streaming:
+            options = {name: options[name] for name in options if name.lower() not in ("batches", "rowsperbatch")}
             options["rowsPerBatch"] = sample_rows
-        return reader.format("unskew").options(**options).load()  # type: ignore[no-any-return]
-    if place.kind == "kafka":
-        return _kafka(reader, job, require_kafka(spark, place, "source"))
-    return _folder(spark, reader, job)
+        rows = reader.format("unskew").options(**{"workload": place.address, **options}).load()
+    elif place.kind == "kafka":
+        rows = _kafka(reader, job, *require_kafka(spark, place, "source"))
+    else:
+        rows = _folder(spark, reader, job)
+    return rows
 
 
 def _folder(spark: SparkSession, reader: Any, job: Job) -> DataFrame:
-    place, options = job.from_place, _as_text(job.source_options)
-    assert place.kind in FOLDERS
-    if place.kind == "csv":
-        options = {**CSV_OPTIONS, **options}
-    given = job.schema
-    if given is None:
+    place = job.from_place
+    options = {**(CSV_OPTIONS if place.kind == "csv" else {}), **_as_text(job.source_options)}
+    schema: Any
+    if job.schema is None:
         # a stream has to know its columns before it begins; a reader of batches finds them out
         schema = spark.read.format(place.kind).options(**options).load(place.address).schema
     else:
-        parsed: Any = _clear(lambda: spark._parse_ddl(given), "schema", given)
-        schema = parsed
+        schema = _clear(partial(spark._parse_ddl, job.schema), "schema", job.schema)
     rows: DataFrame = reader.format(place.kind).options(**options).schema(schema).load(place.address)
     return rows
 
 
-def _kafka(reader: Any, job: Job, servers_and_topic: tuple[str, str]) -> DataFrame:
-    servers, topic = servers_and_topic
+def _kafka(reader: Any, job: Job, servers: str, topic: str) -> DataFrame:
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
     rows: DataFrame = reader.format("kafka").options(**{**options, **_as_text(job.source_options)}).load()
     text = {name: sql.col(name).cast("string") for name in ("key", "value")}
@@ -107,35 +125,29 @@ def _as_text(options: Any) -> dict[str, str]:
 
 
 def _explained(job: Job, read: Callable[[], DataFrame]) -> DataFrame:
-    """Read, and say what is wrong with the source in our own words."""
+    """Read, and say in our own words what is wrong with the source."""
     try:
         return read()
-    except UnskewError:
-        raise
     except PySparkException as error:
         hint = {
-            "PATH_NOT_FOUND": "the folder must exist when the job starts",
+            "PATH_NOT_FOUND": MUST_EXIST,
             "UNABLE_TO_INFER_SCHEMA": "there are no rows to learn the columns from; give them with --schema",
         }.get(error.getCondition() or "", "see --source-option and --schema")
-        raise ArgumentError(
-            f"this source cannot be read: {first_line(error)}", where="source", got=job.source, hint=hint
-        ) from None
+        what = f"this source cannot be read: {first_line(error)}"
+        raise ArgumentError(what, where="source", got=job.source, hint=hint) from None
 
 
 def _clear(do: Callable[[], T], where: str, got: object) -> T:
     try:
         return do()
-    except AnalysisException as error:
-        raise ArgumentError(f"Spark does not understand this: {first_line(error)}", where=where, got=got) from None
     except PySparkException as error:
-        raise ArgumentError(f"Spark refuses this: {first_line(error)}", where=where, got=got) from None
+        verb = "does not understand" if isinstance(error, AnalysisException) else "refuses"
+        raise ArgumentError(f"Spark {verb} this: {first_line(error)}", where=where, got=got) from None
 
 
 def first_line(error: BaseException) -> str:
-    r"""Return the first line of an error of Spark's, without its class and code.
+    r"""Return the first line of one of Spark's errors, without its class and code.
 
-    Examples
-    --------
     >>> first_line(ValueError("[PATH_NOT_FOUND] Path does not exist: x. SQLSTATE: 42K03\nmore"))
     'Path does not exist: x'
     """

@@ -49,7 +49,7 @@ Results = dict[tuple[str, int], Decimal]
 
 @dataclass(frozen=True)
 class Inputs:
-    """What query 5 reads: four streams, of which two are tables that may change, and two tables that do not."""
+    """What query 5 reads: two streams, two tables that may change, and two that do not."""
 
     orders: DataFrame
     lineitem: DataFrame
@@ -63,33 +63,16 @@ class Inputs:
 class TpchQ5:
     """Revenue per nation of a region and sliding window, from orders and line items that share a window.
 
-    Orders meet their customers (stage ``customer``) and line items their suppliers (``supplier``), where those of other
-    regions go no further. Orders then meet line items (``order``), both at most a window apart, and the pairs of one
-    nation are added up by window (``nation``). Each stage is a query of its own with its own routing table and moves;
-    between two of them lies the committed output of the first.
+    Orders meet their customers (stage ``customer``) and line items their suppliers (``supplier``); other regions stop
+    here. Orders then meet line items at most a window apart (``order``), and the pairs of one nation are added up by
+    window (``nation``). Each stage is a query with its own routing table and moves. It reads the committed output of
+    the stage before it.
 
-    A pair counts in every window that both of its rows are in. For each of these it becomes a row whose time is the
-    window's start, so that the last stage works with windows as long as a slide: they stand for the sliding ones.
+    A pair counts in every window that holds both of its rows. It becomes one row for each of them, at the window's
+    start, so that the last stage needs only windows as long as a slide.
 
-    The revenues are those of `QUERY` as long as orders come in order of time, and line items too: a stage
-    forgets rows only when none that belongs to them can come, however far one stream is ahead of the other.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    inputs
-        The rows.
-    folder
-        Where checkpoints and the output of stages lie.
-    window, slide
-        Length of a window, and from the start of one to that of the next.
-    region
-        Whose customers and suppliers count.
-    output_mode
-        ``"append"`` gives each window once, when no row of it can come any more; ``"update"`` as it grows.
-    options
-        For `unskew.balance`, in all stages: channels, planner, tolerance ...
+    The revenues equal those of `QUERY` if orders and line items each come in order of time. One stream may be far ahead
+    of the other: a stage forgets a row only when nothing can meet it any more.
 
     References
     ----------
@@ -98,12 +81,12 @@ class TpchQ5:
 
     spark: SparkSession
     inputs: Inputs
-    folder: str
+    folder: str  # for checkpoints and the output of stages
     window: str = "5 minutes"
-    slide: str = "1 minute"
-    region: str = "ASIA"
-    output_mode: str = "append"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    slide: str = "1 minute"  # from the start of one window to that of the next
+    region: str = "ASIA"  # whose customers and suppliers count
+    output_mode: str = "append"  # each window once, when it is final; "update": as it grows
+    options: Mapping[str, Any] = field(default_factory=dict)  # for `unskew.balance`, in all stages
 
     def __post_init__(self) -> None:
         if not 0 < microseconds(self.slide) <= microseconds(self.window):
@@ -122,7 +105,7 @@ class TpchQ5:
         return writer.trigger(**trigger).format("parquet").start(self._output(name))
 
     def run(self) -> dict[str, BalancedQuery]:
-        """Run every stage on all rows there are, one after the other; return the queries, which have ended."""
+        """Run the stages one after the other on all rows that are there; return the ended queries."""
         queries = {}
         for name in STAGES:
             queries[name] = self.start(name, availableNow=True)
@@ -130,15 +113,14 @@ class TpchQ5:
         return queries
 
     def results(self) -> Results:
-        """Return the revenue by nation and start of window in microseconds, as it was last put out."""
+        """Return the last revenue of each nation and window, which is named by its start in microseconds."""
         folders = [each for each in Path(self._output("nation")).iterdir() if re.fullmatch(r"batch_id=\d+", each.name)]
         found: Results = {}
         for folder in sorted(folders, key=lambda each: int(each.name.partition("=")[2])):
             rows = pq.read_table(folder, partitioning=None).flatten()
-            starts = rows["window.start"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()
-            found |= dict(
-                zip(zip(rows["nation"].to_pylist(), starts, strict=True), rows["revenue"].to_pylist(), strict=True)
-            )
+            starts = rows["window.start"].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+            windows = zip(rows["nation"].to_pylist(), starts.to_pylist(), strict=True)
+            found |= dict(zip(windows, rows["revenue"].to_pylist(), strict=True))
         return found
 
     def _customer(self) -> Stage:
@@ -209,19 +191,19 @@ class TpchQ5:
 
 
 def write(tpch: Tpch, folder: str, slices: int) -> None:
-    """Write the tables to folders of files: of each stream as many as there are slices, in order of time."""
+    """Write the tables to folders; each stream becomes `slices` files in order of time."""
     for name, rows in tpch.tables()._asdict().items():
         parts = tpch.slices(rows, slices) if name in ("orders", "lineitem") else [rows]
         write_batches(Path(folder) / name, parts)
 
 
 def read(spark: SparkSession, folder: str) -> Inputs:
-    """Return what was written as static rows."""
+    """Return the written tables as static rows."""
     return Inputs(**{each.name: spark.read.parquet(f"{folder}/{each.name}") for each in fields(Inputs)})
 
 
 def read_stream(spark: SparkSession, folder: str) -> Inputs:
-    """Return what was written as streams, a file of each per batch; nations and regions as static rows."""
+    """Return the written tables as streams, one file per batch; nations and regions stay static."""
     static = read(spark, folder)
     names = [each.name for each in fields(Inputs) if each.name not in ("nation", "region")]
     stream = {name: spark.readStream.schema(getattr(static, name).schema) for name in names}
@@ -231,7 +213,7 @@ def read_stream(spark: SparkSession, folder: str) -> Inputs:
 
 
 def batch_results(spark: SparkSession, inputs: Inputs, tpch: Tpch, window: str, slide: str, region: str) -> Results:
-    """Return what Spark SQL says of the same windows on static rows."""
+    """Return what Spark SQL gives for the same windows on static rows."""
     step = microseconds(slide)
     first = (START - microseconds(window)) // step * step
     last = START + round(tpch.span_seconds * 1e6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,90 +11,70 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from unskew.bars import SPARKLINE_COLUMNS, bars, sparkline
+from unskew.bars import SPARKLINE_COLUMNS, bars, counted, sparkline
 from unskew.jobs.job import Job
 from unskew.runtime.figures import BatchFigures
-from unskew.spark.query import BalancedQuery
 
 STARTING = "starting Spark ..."
 
 
-class View(Protocol):
-    """Shows a job; a context manager, so that a terminal is left in order."""
+class NoView:
+    """Shows nothing: the result is for a program. The other views build on it."""
 
-    def __enter__(self) -> View:
-        """Begin."""
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *error: object) -> None:
-        """End, whatever happened."""
+        pass
 
-    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
-        """Show that a batch has ended."""
+    def show(self, batches: Sequence[BatchFigures]) -> None:
+        """Show the last batch, which has just ended."""
 
 
-class LiveView:
+class LiveView(NoView):
     """Bars that are drawn anew after every batch."""
 
     def __init__(self, console: Console, job: Job) -> None:
         self._job = job
         self._live = Live(Spinner("dots", text=f" {STARTING}"), console=console, refresh_per_second=8)
 
-    def __enter__(self) -> LiveView:
+    def __enter__(self) -> Self:
         self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
-        """Draw the last batch."""
+    def show(self, batches: Sequence[BatchFigures]) -> None:
         self._live.update(picture(self._job, batches), refresh=True)
 
 
-class PlainView:
+class PlainView(NoView):
     """One line per batch."""
 
     def __init__(self, console: Console, job: Job) -> None:
         self._console = console
 
-    def __enter__(self) -> PlainView:
+    def __enter__(self) -> Self:
         self._console.print(STARTING)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
-        """Print the line of the last batch."""
+    def show(self, batches: Sequence[BatchFigures]) -> None:
         self._console.print(line(batches[-1]), soft_wrap=True, markup=False)
-
-
-class NoView:
-    """Shows nothing: the result is for a program."""
-
-    def __enter__(self) -> NoView:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def show(self, batches: Sequence[BatchFigures], query: BalancedQuery) -> None:
-        """Show nothing."""
 
 
 def line(batch: BatchFigures) -> str:
     """Return one line on one batch."""
-    moved = batch.moved_keys + batch.moved_slots
     hottest = f", hottest key {batch.hot_keys[0].key} {batch.hot_keys[0].share:.0%}" if batch.hot_keys else ""
     return (
-        f"batch {batch.batch_id:>3}: {batch.rows:,} rows on {batch.channels} channels, "
+        f"batch {batch.batch_id:>3}: {counted(batch.rows, 'row')} on {counted(batch.channels, 'channel')}, "
         f"fullest {imbalance(batch)}{hottest}, "
-        f"{moved} {'move' if moved == 1 else 'moves'}, {size(batch.state_bytes)} of state"
+        f"{counted(batch.moved_keys + batch.moved_slots, 'move')}, {size(batch.state_bytes)} of state"
     )
 
 
 def imbalance(batch: BatchFigures) -> str:
-    """Return how full the fullest channel was, and how full it would have been under Spark's own hash."""
+    """Say how full the fullest channel was, and how full it would have been under Spark's own hash."""
     by_hash = "" if batch.hash_imbalance is None else f" ({batch.hash_imbalance:.2f} by Spark's hash)"
     return f"{batch.imbalance:.2f} times the mean{by_hash}"
 
@@ -102,23 +82,22 @@ def imbalance(batch: BatchFigures) -> str:
 def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
     """Return the last batch as bars, and what led to it."""
     batch = batches[-1]
-    rows = list(batch.channel_rows)
-    labels = [str(channel) for channel in range(len(rows))]
     mean = batch.rows / max(batch.channels, 1)
     figures = Table.grid(padding=(0, 2))
     trend = sparkline([each.imbalance - 1 for each in batches][-SPARKLINE_COLUMNS:])
     figures.add_row("imbalance", f"{imbalance(batch)}  {trend}")
     figures.add_row("moves so far", f"[bold]{sum(each.moved_keys + each.moved_slots for each in batches)}[/]")
-    figures.add_row("state", f"[bold]{batch.state_keys:,}[/] keys, {size(batch.state_bytes)}")
+    figures.add_row("state", f"{counted(batch.state_keys, 'key')}, {size(batch.state_bytes)}")
     if batch.late_rows:
         figures.add_row("late rows", f"[bold]{batch.late_rows:,}[/]")
     if batch.hot_keys:
         hot = "  ".join(f"{key.key} {key.share:.0%}" for key in batch.hot_keys)
         figures.add_row("hot keys", Text(hot, overflow="ellipsis", no_wrap=True))
+    title = f"{job.source} by {job.key} to {job.sink}: batch {batch.batch_id}, {counted(batch.rows, 'row')}"
     return Group(
-        Text(f"{job.source} by {job.key} to {job.sink}: batch {batch.batch_id}, {batch.rows:,} rows", "bold"),
+        Text(title, "bold"),
         Text(f"rows per channel, {mean:,.0f} if balanced", "dim"),
-        bars(labels, rows, mean=mean),
+        bars([str(channel) for channel in range(len(batch.channel_rows))], batch.channel_rows, mean=mean),
         Text(),
         figures,
         Text("Ctrl-C ends it; what is committed stays.", "dim"),
@@ -128,8 +107,6 @@ def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
 def size(number: float) -> str:
     """Return a number of bytes as people read it.
 
-    Examples
-    --------
     >>> size(1536), size(5)
     ('1.5 KiB', '5 B')
     """

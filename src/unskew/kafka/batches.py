@@ -1,4 +1,4 @@
-"""Order restored batch by batch, for those who get their records in batches and keep the state in between."""
+"""Restores order batch by batch, for callers that get records in batches and keep the state in between."""
 
 from __future__ import annotations
 
@@ -18,42 +18,27 @@ _HEAD = struct.Struct("<iI")
 
 @dataclass(frozen=True)
 class Ordered:
-    """What came of a batch: records in order for each key, the state for the next batch, alarms, duplicates dropped."""
+    """The result of a batch."""
 
-    records: tuple[Record, ...]
-    state: bytes
+    records: tuple[Record, ...]  # in order for each key
+    state: bytes  # for the next batch
     alarms: tuple[Alarm, ...]
-    duplicates: int
-    held: int
+    duplicates: int  # messages dropped
+    held: int  # messages that wait
 
 
 def order_batch(
     state: bytes | None, records: Iterable[Record], now: float = 0.0, *, whole: bool = False, **machine: Any
 ) -> Ordered:
-    """Put a batch of records of all partitions in order; those that must wait stay in the state.
+    """Put a batch of records in order, each partition's by offset; records that must wait stay in the state.
 
-    Whoever calls it sees all records of its keys, from whichever partition, so hand-overs need no control topic. Unless
-    the topic is read `whole`, sets that were opened before the first record of their origin do not wait: what came
-    before it is not known. The same state and records give the same answer: a batch that runs again is harmless.
+    A call sees all records of its keys, whatever their partition, so hand-overs need no control topic. `whole` says
+    that new partitions are read from their very first message. If they are not, sets opened before the first record
+    of their origin do not wait, since nobody knows what came before it. `machine` holds parameters of `OrderMachine`.
+    The same state and records give the same answer, so a batch may run again.
 
-    Costs what `OrderMachine` costs, and reading and writing the state: a few hundred bytes a partition, an entry for
-    each open set, and the messages that wait.
+    The state takes a few hundred bytes a partition, an entry for each open set, and the messages that wait.
 
-    Parameters
-    ----------
-    state
-        Of the batch before; None at first.
-    records
-        In the order of their offsets in each partition.
-    now
-        Seconds, for `hold_seconds`.
-    whole
-        Whether partitions that appear for the first time are read from their very first message.
-    machine
-        Parameters of `OrderMachine`.
-
-    Examples
-    --------
     >>> from unskew.kafka.messages import CLOSE, OPEN, Mark
     >>> opening, closing = Mark(OPEN, 11, neighbour=10, partition=0), Mark(CLOSE, 10, neighbour=11, partition=1)
     >>> early = [Record(1, 0, b"k", None, opening.headers()), Record(1, 1, b"k", b"b")]
@@ -69,6 +54,21 @@ def order_batch(
         orders.take_up(partition, carried)
         begins.update(carried.snapshot.begins)
     out, alarms, todo = list[Record](), list[Alarm](), deque[Action]()
+
+    def carry_out() -> None:
+        while todo or orders.busy:
+            if not todo:
+                todo.extend(orders.advance(now))
+                continue
+            action = todo.popleft()
+            if isinstance(action, Process):
+                out.append(action.record)
+            elif isinstance(action, SendDone):
+                _own(orders, action.target, 0, begins)
+                todo.extend(orders.on_done(action.target, action.key, action.set_id, None, now))
+            elif isinstance(action, Alarm):
+                alarms.append(action)
+
     for record in records:
         if record.partition not in begins:
             begins[record.partition] = 0 if whole else record.timestamp_ms
@@ -76,35 +76,13 @@ def order_batch(
             for each in orders.partitions:
                 todo.extend(orders.on_begin(each, record.partition, begins[record.partition], now))
         todo.extend(orders.on_record(record, now))
-        _carry_out(orders, todo, out, alarms, begins, now)
+        carry_out()
     todo.extend(orders.on_time(now))
-    _carry_out(orders, todo, out, alarms, begins, now)
+    carry_out()
     left = b"".join(_write(partition, orders.carry(partition)) for partition in orders.partitions)
     answer = Ordered(tuple(out), left, tuple(alarms), orders.duplicates, orders.held)
     orders.close()
     return answer
-
-
-def _carry_out(
-    orders: OrderMachine,
-    todo: deque[Action],
-    out: list[Record],
-    alarms: list[Alarm],
-    begins: Mapping[int, int],
-    now: float,
-) -> None:
-    while todo or orders.busy:
-        if not todo:
-            todo.extend(orders.advance(now))
-            continue
-        action = todo.popleft()
-        if isinstance(action, Process):
-            out.append(action.record)
-        elif isinstance(action, SendDone):
-            _own(orders, action.target, 0, begins)
-            todo.extend(orders.on_done(action.target, action.key, action.set_id, None, now))
-        elif isinstance(action, Alarm):
-            alarms.append(action)
 
 
 def _own(orders: OrderMachine, partition: int, offset: int, begins: Mapping[int, int]) -> None:

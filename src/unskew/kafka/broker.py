@@ -25,34 +25,21 @@ LOOPBACK = "127.0.0.1"
 START_SECONDS = 90.0
 STOP_SECONDS = 30.0
 _SIGN = "# written by unskew kafka up\n"
-_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""The smallest request of Kafka's protocol: which versions do you speak?"""
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # the smallest request: which versions do you speak?
 
 
 @dataclass(frozen=True)
 class Broker:
     """A broker that was started in a folder, running or not.
 
-    Parameters
-    ----------
-    folder
-        Holds its data, its settings, its log, and a file that says where it listens.
-    bootstrap
-        Its address, for ``bootstrap.servers``.
-    pid
-        Its process.
+    Starting takes seconds, so this example does not run here::
 
-    Examples
-    --------
-    It takes seconds, so it is not run here::
-
-        broker = start("/tmp/kafka")
-        print(broker.bootstrap)
-        broker.stop()
+        with start("/tmp/kafka") as broker:
+            print(broker.bootstrap)
     """
 
-    folder: str
-    bootstrap: str
+    folder: str  # with its data, its settings, its log, and a file that says where it listens
+    bootstrap: str  # address, for bootstrap.servers
     pid: int
 
     @property
@@ -67,7 +54,6 @@ class Broker:
 
     @property
     def answers(self) -> bool:
-        """Whether it answers requests."""
         host, port = self.bootstrap.split(":")
         try:
             with socket.create_connection((host, int(port)), timeout=2) as connection:
@@ -78,11 +64,10 @@ class Broker:
 
     def stop(self) -> None:
         """Stop it, and wait until it has stopped; its data stay. Does nothing if it does not run."""
-        for how, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
-            if not self.running:
-                break
-            os.kill(self.pid, how)
-            _wait(lambda: not self._alive(), seconds)
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            if self.running:
+                os.kill(self.pid, how)
+                _wait(lambda: not self._alive(), STOP_SECONDS)
         _entry(self.folder).unlink(missing_ok=True)
 
     def _alive(self) -> bool:
@@ -101,37 +86,24 @@ def start(
     folder: str | Path,
     *,
     port: int | None = None,
-    version: str = KAFKA_VERSION,
     settings: Mapping[str, str] | None = None,
-    memory: str = "768m",
     short_run: bool = False,
 ) -> Broker:
     """Start a broker, or return the one that runs in this folder already.
 
-    One process is broker and controller; it listens on loopback only, without passwords, and outlives this process.
+    One process is broker and controller. It listens on loopback only, without passwords, and outlives this process.
     Data of an earlier run in the same folder are there again. The first start on a machine fetches the jars.
 
     Parameters
     ----------
     folder
-        Where its data go; made if it does not exist.
+        Where its data go; created if missing.
     port
         Where to listen; any free port if None.
-    version
-        Which Kafka.
     settings
         More lines for ``server.properties``.
-    memory
-        Java's heap.
     short_run
-        Compile less thoroughly: starts sooner, for tests.
-
-    Raises
-    ------
-    MissingPackageError
-        No Java, or the jars cannot be fetched.
-    SessionError
-        It does not start.
+        Compile less thoroughly. This starts sooner, for tests.
     """
     place = Path(folder).resolve()
     known = find(place)
@@ -140,27 +112,26 @@ def start(
     java = find_java()
     if java is None:
         raise MissingPackageError("no Java was found", hint=HOW_TO_INSTALL)
-    classes = os.pathsep.join(str(jar) for jar in broker_jars(version))
+    classes = os.pathsep.join(str(jar) for jar in broker_jars())
     place.mkdir(parents=True, exist_ok=True)
     free, controller = _free_ports()
     listener = port or free
-    properties = place / "server.properties"
+    properties, log = place / "server.properties", place / "broker.log"
     properties.write_text(_properties(place, listener, controller, settings or {}))
     command = [str(java.home / "bin" / "java"), "-cp", classes, "-Dorg.apache.logging.log4j.level=WARN"]
-    log = place / "broker.log"
     if not (place / "data" / "meta.properties").exists():
         _format(command, properties)
     hurry = ["-XX:TieredStopAtLevel=1"] if short_run else []
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*command, f"-Xmx{memory}", "-XX:+UseSerialGC", *hurry, "kafka.Kafka", str(properties)],
+            [*command, "-Xmx768m", "-XX:+UseSerialGC", *hurry, "kafka.Kafka", str(properties)],
             stdout=output,
             stderr=output,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
     broker = Broker(str(place), f"{LOOPBACK}:{listener}", process.pid)
-    _entry(place).write_text(json.dumps({**asdict(broker), "version": version}))
+    _entry(place).write_text(json.dumps({**asdict(broker), "version": KAFKA_VERSION}))
     _wait(lambda: process.poll() is not None or broker.answers, START_SECONDS)
     started = process.poll() is None and broker.answers
     process.returncode = 0  # it outlives us on purpose; do not warn that nobody waited for it
@@ -172,7 +143,7 @@ def start(
 
 
 def find(folder: str | Path) -> Broker | None:
-    """Return the broker that was started in a folder and not stopped since, None if there is none."""
+    """Return the broker that was started in a folder and not stopped since, or None."""
     try:
         entry = json.loads(_entry(Path(folder).resolve()).read_text())
         return Broker(entry["folder"], entry["bootstrap"], entry["pid"])
@@ -181,7 +152,7 @@ def find(folder: str | Path) -> Broker | None:
 
 
 def delete(folder: str | Path) -> None:
-    """Delete what a broker that was started in a folder has left there, and nothing else."""
+    """Delete the files that a broker has left in a folder, and nothing else."""
     place = Path(folder).resolve()
     properties = place / "server.properties"
     if not properties.exists() or not properties.read_text().startswith(_SIGN):
@@ -227,28 +198,15 @@ def _properties(folder: Path, port: int, controller: int, more: Mapping[str, str
 
 
 def _format(command: list[str], properties: Path) -> None:
-    done = subprocess.run(
-        [
-            *command,
-            "-XX:TieredStopAtLevel=1",
-            "kafka.tools.StorageTool",
-            "format",
-            "-t",
-            _cluster_name(),
-            "-c",
-            str(properties),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
+    tool = ["-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format"]
+    tool += ["-t", _cluster_name(), "-c", str(properties)]
+    done = subprocess.run([*command, *tool], capture_output=True, text=True, timeout=START_SECONDS, check=False)
     if done.returncode:
         raise SessionError("Kafka could not prepare its folder", where=str(properties.parent), got=done.stderr[-300:])
 
 
 def _cluster_name() -> str:
-    """Return a new name as Kafka wants it; with a dash in front it would pass for an option."""
+    """Return a new name in Kafka's form. A leading dash would make it an option."""
     name = "-"
     while name.startswith("-"):
         name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -256,7 +214,7 @@ def _cluster_name() -> str:
 
 
 def _free_ports() -> tuple[int, int]:
-    """Return two ports that nobody uses, and not the same one twice."""
+    """Return two different free ports."""
     with socket.socket() as first, socket.socket() as second:
         for each in (first, second):
             each.bind((LOOPBACK, 0))
@@ -265,7 +223,5 @@ def _free_ports() -> tuple[int, int]:
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return
+    while not condition() and time.monotonic() <= end:
         time.sleep(0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -21,31 +20,31 @@ CLOCK_SECONDS = 1.0
 
 
 class OrderedConsumer:
-    """Reads a topic that a gateway writes, as one of a group, and returns each key's messages in order.
+    """Reads a topic that a gateway writes, as a member of a group, and returns each key's messages in order.
 
-    What `poll` returns counts as processed when `poll` or `store` is called, a message of the loop when the loop asks
-    for the next one, and both when a ``with`` block ends without an exception. Progress is stored every
+    Messages that `poll` returned count as processed when you next call `poll` or `store`; in a loop, when it asks for
+    the next message; and always when a ``with`` block ends without an exception. Progress is stored every
     `commit_seconds`, in the control topic and as the group's offsets, which never pass a message that is held. After
-    a crash what came since is returned again: each message at least once.
+    a crash, messages since then come again: you get each message at least once.
 
     Parameters
     ----------
     topic
-        What to read.
+        The topic to read.
     group
         The group of consumers that share the partitions.
     settings
-        Settings of confluent-kafka: ``bootstrap.servers``, security. Passed through.
+        Settings of confluent-kafka, passed through: ``bootstrap.servers``, security.
     control_topic
         Where consumers hand keys over; ``<topic>.control`` by default, created if it does not exist.
     extract
-        Called with a key that leaves, after its last message here: returns the application's state of the key.
+        Called with a key that leaves, after its last message here; returns the application's state of the key.
     install
         Called with a key that arrives and that state, before its first message here.
     spill
-        Where held messages are kept.
+        Keeps held messages.
     hold_seconds, on_timeout
-        How long a key may wait, and what then; see `OrderMachine`.
+        How long a key may wait, and what happens then; see `OrderMachine`.
     commit_seconds
         Time between two stores.
     on_alarm
@@ -53,7 +52,7 @@ class OrderedConsumer:
 
     Examples
     --------
-    It takes a broker, so it is not run here::
+    This takes a broker, so it does not run here::
 
         with OrderedConsumer("clicks", "counters", {"bootstrap.servers": "127.0.0.1:9092"}) as consumer:
             for record in consumer:
@@ -78,14 +77,13 @@ class OrderedConsumer:
         try:
             import confluent_kafka  # noqa: PLC0415 (optional)
         except ImportError as error:
-            raise MissingPackageError(
-                "consumers need the package confluent-kafka", hint='pip install "unskew[kafka]"'
-            ) from error
+            hint = 'pip install "unskew[kafka]"'
+            raise MissingPackageError("consumers need the package confluent-kafka", hint=hint) from error
         if (extract is None) != (install is None):
-            raise ArgumentError("state that is extracted must be installed", hint="give both extract and install")
+            raise ArgumentError("extract and install belong together", hint="give both or neither")
         self._kafka = confluent_kafka
         self.topic, self.group = topic, group
-        self._extract, self._install, self._on_alarm = extract, install, on_alarm or _log
+        self._extract, self._install, self._on_alarm = extract, install, on_alarm or Alarm.log
         self._commit_seconds = commit_seconds
         self._begin_at_the_end = settings.get("auto.offset.reset") in {"latest", "end", "largest"}
         self.machine = OrderMachine(spill, hold_seconds=hold_seconds, on_timeout=on_timeout, drain_limit=1)
@@ -93,8 +91,8 @@ class OrderedConsumer:
         self.moves, self.move_seconds = 0, 0.0
         self.messages, self.message_seconds = 0, 0.0
         self._returned = (0, 0.0)
-        # What has come and the machine has not seen: it lies behind every snapshot. One entry makes one message at
-        # most (`drain_limit`), so that nothing is left to do, and progress can be stored, after each of them.
+        # Received, but not seen by the machine, so no snapshot covers it. An entry makes at most one message
+        # (`drain_limit`): after each of them nothing is left to do, and progress can be stored.
         self._inbox: deque[Record | Control] = deque()
         self._todo: deque[Action] = deque()
         self._ready: list[Record] = []
@@ -115,7 +113,7 @@ class OrderedConsumer:
         self._consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
 
     def poll(self, timeout_seconds: float = 1.0, at_most: int = FETCH_AT_MOST) -> list[Record]:
-        """Return the next messages, an empty list if none came in time. Those returned before count as processed."""
+        """Return the next messages, or an empty list if none came in time. Earlier ones count as processed."""
         return self._poll(timeout_seconds, at_most, at_most)
 
     def _poll(self, timeout_seconds: float, at_most: int, fetch_at_most: int) -> list[Record]:
@@ -135,14 +133,14 @@ class OrderedConsumer:
 
     @property
     def costs(self) -> ConsumerCosts:
-        """What messages and hand-overs cost here so far. Committed with the offsets, for the gateway's planner."""
+        """The cost of messages and hand-overs so far. Committed with the offsets, for the gateway's planner."""
         return ConsumerCosts(self.messages, self.message_seconds, self.moves, self.move_seconds)
 
     def __iter__(self) -> Iterator[Record]:
-        """Yield messages for ever. What the loop leaves behind comes with the next loop, or the next `poll`.
+        """Yield messages for ever. If you leave the loop, the next loop or `poll` goes on where it was.
 
-        A thousand messages must not take longer than ``max.poll.interval.ms``; use `poll` with a smaller `at_most`
-        where they would.
+        A thousand messages must not take longer than ``max.poll.interval.ms``. If they would, use `poll` with a
+        smaller `at_most`.
         """
         while True:
             yield from self._poll(1.0, 1, FETCH_AT_MOST)
@@ -153,10 +151,10 @@ class OrderedConsumer:
         self._store(self.machine.partitions)
 
     def close(self) -> None:
-        """Leave the group and give everything back.
+        """Leave the group.
 
-        Progress is stored if the last `poll` returned nothing, or `store` was called since. Else what it returned, and
-        what came since the last time that progress was stored, comes again.
+        Progress is stored if the last `poll` returned nothing, or you called `store` since. Otherwise the messages
+        returned since progress was last stored come again.
         """
         self._leave(store=not self._returned[0])
 
@@ -171,13 +169,13 @@ class OrderedConsumer:
             if store:
                 self.store()
         finally:
-            self._drop(self.machine.partitions)  # so that nothing is stored on the way out
+            self._drop(self.machine.partitions)  # so that closing stores nothing
             self._consumer.close()
             self._control.close()
             self.machine.close()
 
     def _confirm(self) -> None:
-        """What was returned is processed: count it, with the time it took, and do what had to wait for it."""
+        """Count the messages returned as processed, with the time that took, and do what had to wait for them."""
         messages, since = self._returned
         if messages:
             self.messages += messages
@@ -199,7 +197,7 @@ class OrderedConsumer:
         self._inbox.extend(self._control.poll())
         if self._inbox:
             return
-        first = self._consumer.poll(seconds)  # consume would wait on, for as many as it is asked for
+        first = self._consumer.poll(seconds)  # consume would go on waiting for the number it is asked for
         if first is not None:
             self._receive([first])  # at once: a rebalance in the next call takes it away again
             self._receive(self._consumer.consume(at_most - 1, 0))
@@ -210,7 +208,7 @@ class OrderedConsumer:
             check_error(error, self.topic)
 
     def _collect(self, at_most: int) -> None:
-        """Do what is to be done up to the next messages; collect those."""
+        """Carry out actions up to the next messages, and collect those."""
         while len(self._ready) < at_most:
             if not self._todo:
                 if self.machine.busy:
@@ -257,13 +255,13 @@ class OrderedConsumer:
             self._on_alarm(action)
 
     def _store(self, partitions: tuple[int, ...]) -> None:
-        """Hand-overs first, then offsets, then snapshots: a crash in between repeats, and loses nothing.
+        """Store hand-overs first, then offsets, then snapshots: a crash in between repeats work and loses nothing.
 
-        Where there is a snapshot, offsets do not count. They come before it because Kafka takes them from members of
-        the group only: one that was thrown out must not write over the snapshot of its successor.
+        A snapshot overrules the offsets. Offsets still come first because Kafka takes them from members of the group
+        only, and a member that was thrown out must not overwrite the snapshot of its successor.
         """
         if self._todo or self._ready:
-            return  # something has failed, and messages wait that are behind the machine
+            return  # something has failed, and the machine is ahead of messages that wait
         self._stored_at = time.monotonic()
         self._control.flush()
         snapshots = {partition: self.machine.snapshot(partition) for partition in partitions}
@@ -275,7 +273,7 @@ class OrderedConsumer:
             self._stored |= changed
 
     def _commit(self, snapshots: Mapping[int, Snapshot]) -> bool:
-        """Commit offsets; return whether Kafka took them. If it did not, there is a next time, or a successor."""
+        """Commit offsets; return whether Kafka took them. If not, we try again later, or a successor does."""
         costs, place = self.costs.to_text(), self._kafka.TopicPartition
         offsets = [place(self.topic, p, snapshot.safe_offset, metadata=costs) for p, snapshot in snapshots.items()]
         try:
@@ -305,7 +303,7 @@ class OrderedConsumer:
                 raise SessionError(
                     f"group {self.group!r} has read {seen} messages of a partition that ends after {high}",
                     where=f"{self.topic}, partition {each.partition}",
-                    hint=f"if the topic was made anew, delete topic {self._control.name}, or take another group",
+                    hint=f"if the topic was created anew, delete topic {self._control.name}, or use another group",
                 )
             if each.offset > known:
                 self._beginning.add(each.partition)
@@ -314,7 +312,7 @@ class OrderedConsumer:
 
     def _on_revoke(self, consumer: Any, partitions: list[Any]) -> None:
         leaving = tuple(each.partition for each in partitions if self.machine.owns(each.partition))
-        self._store(leaving)  # it is called in poll only, where everything returned is processed
+        self._store(leaving)  # Kafka calls us in poll only, where everything returned is processed
         self._drop(leaving)
 
     def _on_lost(self, consumer: Any, partitions: list[Any]) -> None:
@@ -329,16 +327,7 @@ class OrderedConsumer:
         self._control.drop(partitions)
 
 
-def _log(alarm: Alarm) -> None:
-    logging.getLogger(__name__).warning("%s of %r: %s", alarm.kind, alarm.key, alarm.text)
-
-
 def _record(message: Any) -> Record:
-    return Record(
-        message.partition(),
-        message.offset(),
-        message.key(),
-        message.value(),
-        tuple((name, value or b"") for name, value in message.headers() or ()),
-        message.timestamp()[1],
-    )
+    headers = tuple((name, value or b"") for name, value in message.headers() or ())
+    place = message.partition(), message.offset()
+    return Record(*place, message.key(), message.value(), headers, message.timestamp()[1])

@@ -1,4 +1,4 @@
-"""What consumers measure and a planner wants to know: seconds a message, seconds a hand-over, messages that wait."""
+"""What consumers measure for the planner: seconds a message, seconds a hand-over, messages that wait."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ from unskew.planners.base import Planner
 class ConsumerCosts:
     """Work of a consumer so far. It travels as the metadata of the offsets that the consumer commits.
 
-    Parameters
-    ----------
-    messages, message_seconds
-        Messages processed, and the time that took.
-    moves, move_seconds
-        Keys handed over, and the time that took: extracting, sending and installing the application's state.
-
-    Examples
-    --------
     >>> costs = ConsumerCosts(messages=1000, message_seconds=0.05, moves=4, move_seconds=0.2)
     >>> ConsumerCosts.sum([costs.to_text(), costs.to_text(), "of somebody else"]).moves
     8
@@ -35,21 +26,20 @@ class ConsumerCosts:
 
     messages: int = 0
     message_seconds: float = 0.0
-    moves: int = 0
-    move_seconds: float = 0.0
+    moves: int = 0  # keys handed over
+    move_seconds: float = 0.0  # to extract, send and install the application's state
 
     def to_text(self) -> str:
-        """Return the figures as JSON."""
         return json.dumps({"unskew": [round(figure, 6) for figure in dataclasses.astuple(self)]})
 
     @classmethod
     def sum(cls, texts: Iterable[str]) -> ConsumerCosts:
-        """Add up what `to_text` wrote; other texts are passed over."""
+        """Add up what `to_text` wrote; other texts are ignored."""
         found = [figures for text in texts if (figures := _figures(text)) is not None]
         return cls(*(sum(column) for column in zip(*found, strict=True))) if found else cls()
 
     def inform(self, planner: Planner) -> Planner:
-        """Return a planner with the measured times, if it has a use for them; what the user has set stays as it is."""
+        """Return the planner with the measured times, where it uses them and the user has not set them."""
         parameters: Iterable[dataclasses.Field[Any]] = getattr(planner, "__dataclass_fields__", {}).values()
         measured = {
             "message_seconds": self.message_seconds / self.messages if self.messages else 0.0,
@@ -66,7 +56,7 @@ class ConsumerCosts:
 
 @dataclass(frozen=True)
 class GroupUse:
-    """How a group of consumers stands: messages that wait in each partition, and what its members have measured."""
+    """Messages that wait for a group of consumers in each partition, and what its members have measured."""
 
     lags: tuple[int, ...]
     costs: ConsumerCosts
@@ -74,7 +64,7 @@ class GroupUse:
 
 def _figures(text: str) -> list[float] | None:
     try:
-        entry: Any = json.loads(text.rstrip("\0"))  # confluent-kafka commits a zero behind the text
+        entry: Any = json.loads(text.rstrip("\0"))  # confluent-kafka appends a zero
         figures = entry["unskew"]
     except (ValueError, TypeError, KeyError):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,23 +15,24 @@ from numpy.typing import NDArray
 from unskew.errors import FormatError, RoutingError
 from unskew.hashing import kafka_hashes, kafka_partitions
 from unskew.kafka.messages import CLOSE, OPEN, Mark, set_id
+from unskew.kafka.snapshot import from_text, to_text
 from unskew.planners.memory import Memory
 from unskew.routing.table import RoutingTable
 
 GENERATIONS_SINCE_MS = 1_577_836_800_000  # 2020; a generation a second fits into 31 bits until 2088
+# A batch takes its sequence numbers from blocks of 10 ** 9. A task's rows begin at 10 ** 8, so all have nine digits.
 BLOCK_LENGTH = 1_000_000_000
 FIRST_IN_BLOCK = 100_000_000
-"""Sequence numbers of a batch: a block of 10 ** 9. A task's rows begin at 10 ** 8, so that all have nine digits."""
 BLOCK_MS = 100  # a block for each tenth of a second: the clock runs ahead of the blocks, and 63 bits last until 2049
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where a key goes that does not go home, in which message set, and how many messages the set has so far."""
+    """Where a key goes that does not go home."""
 
     partition: int
     set_id: int
-    messages: int | None = 0
+    messages: int | None = 0  # of the set so far; None if we lost count
 
 
 @dataclass(frozen=True)
@@ -46,35 +46,11 @@ class Marker:
 
 @dataclass(frozen=True, eq=False)
 class GatewayDecision:
-    """How one batch is routed; kept before the batch is written, so that a batch written again is routed alike.
+    """How one batch is routed. It is kept before the batch is written, so that a batch written again is routed alike.
 
-    Parameters
-    ----------
-    batch_id
-        The batch it is for.
-    partitions
-        Partitions of the topic.
-    generation, epoch
-        Starts of the gateway, and decisions to move keys; together they number the message sets.
-    block
-        Where sequence numbers stand: the batch's markers take them from this block, its rows from the next.
-    routes
-        Keys that do not go home, which is where Kafka's own partitioner sends them.
-    markers
-        What to write before the rows of this batch.
-    lane
-        Name of the gateway, where several write to a topic.
-    planned_at_ms
-        When keys were last planned.
-    memory
-        The planner's memory.
-    parallelism
-        Spark's default parallelism, by which some sources cut their rows into partitions: under another one, rows may
-        come in another order.
-
-    Examples
-    --------
-    Key ``ada`` leaves home, where it has no set of its own; the set that ends there is named after the epoch before:
+    A key's home is where Kafka's own partitioner sends it. Generation (starts of the gateway) and epoch (decisions to
+    move keys) together number the message sets. Here key ``ada`` leaves home, where it has no set of its own; the set
+    that ends there is named after the epoch before:
 
     >>> first = GatewayDecision.cold(4, now_ms=GENERATIONS_SINCE_MS + 1000)
     >>> first.partition_of(b"ada")
@@ -89,37 +65,30 @@ class GatewayDecision:
     """
 
     batch_id: int
-    partitions: int
+    partitions: int  # of the topic
     generation: int
     epoch: int = 0
-    block: int = 0
-    routes: Mapping[bytes, Route] = field(default_factory=dict)
-    markers: tuple[Marker, ...] = ()
-    lane: str = ""
-    planned_at_ms: int = 0
-    memory: Memory = field(default_factory=Memory)
-    parallelism: int = 0
+    block: int = 0  # the batch's markers take their numbers from this block, its rows from the next
+    routes: Mapping[bytes, Route] = field(default_factory=dict)  # keys that do not go home
+    markers: tuple[Marker, ...] = ()  # to write before the rows of this batch
+    lane: str = ""  # name of the gateway, where several write to a topic
+    planned_at_ms: int = 0  # when keys were last planned
+    memory: Memory = field(default_factory=Memory)  # the planner's
+    parallelism: int = 0  # Spark's default, by which some sources cut rows: under another, their order may differ
 
     @classmethod
     def cold(cls, partitions: int, *, now_ms: int, batch_id: int = 0, lane: str = "") -> GatewayDecision:
         """Return the decision of a gateway that knows nothing: every key goes home.
 
-        Generation and numbers follow the clock, so that they are ahead of those of a gateway whose checkpoint was
-        lost. What that one left unfinished is not known any more: consumers have to be done with it first.
+        Generation and numbers follow the clock, which puts them ahead of a gateway whose checkpoint was lost. What
+        that one left unfinished is unknown: consumers have to finish it first.
         """
         generation = max(1, (now_ms - GENERATIONS_SINCE_MS) // 1000)
-        return cls(
-            batch_id,
-            partitions,
-            generation,
-            block=block_at(now_ms),
-            lane=lane,
-            planned_at_ms=now_ms,
-        )
+        return cls(batch_id, partitions, generation, block=block_at(now_ms), lane=lane, planned_at_ms=now_ms)
 
     @property
     def first_row_sequence(self) -> int:
-        """Sequence number of the first row; a task's i-th row has this number plus i."""
+        """Sequence number of a task's first row; the i-th row after it has this number plus i."""
         return (self.block + 1) * BLOCK_LENGTH + FIRST_IN_BLOCK
 
     @property
@@ -127,9 +96,8 @@ class GatewayDecision:
         """The routes as a table: slot i is partition i, and a key's hash leads home by itself."""
         hashes = hashes_of(list(self.routes), self.partitions)
         owners = np.array([route.partition for route in self.routes.values()], np.int32)
-        return RoutingTable(
-            self.partitions, np.arange(self.partitions, dtype=np.int32), hashes, owners, version=self.epoch
-        )
+        slots = np.arange(self.partitions, dtype=np.int32)
+        return RoutingTable(self.partitions, slots, hashes, owners, version=self.epoch)
 
     def partition_of(self, key: bytes) -> int:
         """Return where this batch's messages of a key go."""
@@ -137,19 +105,16 @@ class GatewayDecision:
         return home_of(key, self.partitions) if route is None else route.partition
 
     def counted(self, messages: Mapping[bytes, int] | None) -> GatewayDecision:
-        """Return this decision with the batch's messages added to the sets of its routes; None if they were lost."""
-        routes = {
-            key: Route(
-                route.partition,
-                route.set_id,
-                None if messages is None or route.messages is None else route.messages + messages.get(key, 0),
-            )
-            for key, route in self.routes.items()
-        }
+        """Return this decision with the batch's messages added to the sets of its routes; None if we lost count."""
+
+        def total(key: bytes, known: int | None) -> int | None:
+            return None if messages is None or known is None else known + messages.get(key, 0)
+
+        routes = {key: Route(r.partition, r.set_id, total(key, r.messages)) for key, r in self.routes.items()}
         return replace(self, routes=routes)
 
     def following(self, batch_id: int, *, restarted_at_ms: int | None = None) -> GatewayDecision:
-        """Return the decision for a later batch with nothing moved; in a new generation if another process made it."""
+        """Return the decision for a later batch with nothing moved; in a new generation after a restart."""
         fresh = 0 if restarted_at_ms is None else block_at(restarted_at_ms)
         return replace(
             self,
@@ -160,10 +125,10 @@ class GatewayDecision:
         )
 
     def renumbered(self, now_ms: int) -> GatewayDecision:
-        """Return this decision with new numbers for its rows: what was written of them before will not be known again.
+        """Return this decision with new numbers for its rows, so that consumers take them for new ones.
 
-        For rows that come in another order than before, or of which some were refused while later ones got through:
-        with their old numbers they would pass for others that consumers have. Better twice than lost. Markers keep
+        For rows that come in another order than before, or of which some were refused while later ones got through.
+        With their old numbers, consumers would take them for rows they have. Better twice than lost. Markers keep
         their numbers.
         """
         return replace(self.counted(None), block=max(self.block + 2, block_at(now_ms)))
@@ -181,9 +146,9 @@ class GatewayDecision:
             if source == target:
                 continue
             # A key at home has no entry. All of its sets so far have smaller numbers than this epoch's.
-            old_id = new_id - 1 if route is None else route.set_id
+            old_id, messages = (new_id - 1, None) if route is None else (route.set_id, route.messages)
             number = self.block * BLOCK_LENGTH + len(markers)
-            closing = Mark(CLOSE, old_id, number, self.lane, new_id, target, None if route is None else route.messages)
+            closing = Mark(CLOSE, old_id, number, self.lane, new_id, target, messages)
             opening = Mark(OPEN, new_id, number + 1, self.lane, old_id, source)
             markers += [Marker(key, source, closing), Marker(key, target, opening)]
             if target == home_of(key, self.partitions):
@@ -195,36 +160,34 @@ class GatewayDecision:
         return replace(self, epoch=self.epoch + 1, routes=routes, markers=tuple(markers))
 
     def to_bytes(self) -> bytes:
-        """Return the decision as JSON."""
         entry = {
             **vars(self),
-            "routes": [[_text(key), r.partition, r.set_id, r.messages] for key, r in self.routes.items()],
+            "routes": [[to_text(key), r.partition, r.set_id, r.messages] for key, r in self.routes.items()],
             "markers": [
-                [_text(m.key), m.partition, {name: value.decode() for name, value in m.mark.headers()}]
+                [to_text(m.key), m.partition, {name: value.decode() for name, value in m.mark.headers()}]
                 for m in self.markers
             ],
-            "memory": _text(self.memory.to_bytes()),
+            "memory": to_text(self.memory.to_bytes()),
         }
         return json.dumps(entry).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GatewayDecision:
-        """Read what `to_bytes` wrote; raises `FormatError` if it is something else."""
         try:
             entry: dict[str, Any] = json.loads(data)
-            entry["routes"] = {_bytes(key): Route(*rest) for key, *rest in entry["routes"]}
+            entry["routes"] = {from_text(key): Route(*rest) for key, *rest in entry["routes"]}
             entry["markers"] = tuple(
-                Marker(_bytes(key), partition, Mark.of(tuple((n, v.encode()) for n, v in headers.items())))
+                Marker(from_text(key), partition, Mark.of(tuple((n, v.encode()) for n, v in headers.items())))
                 for key, partition, headers in entry["markers"]
             )
-            entry["memory"] = Memory.from_bytes(_bytes(entry["memory"]))
+            entry["memory"] = Memory.from_bytes(from_text(entry["memory"]))
             return cls(**entry)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FormatError(f"this is not a gateway's decision: {error}") from error
+            raise FormatError(f"these bytes are not a gateway's decision: {error}") from error
 
 
 def block_at(now_ms: int) -> int:
-    """Return a block of sequence numbers that no gateway has reached by now, unless its batches are that short."""
+    """Return a block that no gateway has reached by now, unless its batches took less than `BLOCK_MS` each."""
     return max(0, now_ms - GENERATIONS_SINCE_MS) // BLOCK_MS
 
 
@@ -237,11 +200,3 @@ def hashes_of(keys: list[bytes], partitions: int) -> NDArray[np.int64]:
 def home_of(key: bytes, partitions: int) -> int:
     """Return the partition that Kafka's own partitioner gives a key."""
     return int(kafka_partitions(pa.array([key], pa.binary()), partitions)[0])
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text)

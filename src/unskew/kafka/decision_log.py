@@ -20,34 +20,27 @@ QUERY = "unskew/query"
 
 @dataclass(frozen=True)
 class Identity:
-    """What must stay the same from one start to the next."""
+    """The settings that must stay the same from one start to the next."""
 
     parts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is written for a batch. The writer's own mark tells equal contents of two writers apart."""
+    """The decision for a batch."""
 
     data: bytes
-    writer: str
+    writer: str  # random, so that equal decisions of two writers differ
 
 
 @dataclass(frozen=True)
 class DecisionLog:
-    """What a gateway has decided for each batch, in files below the folder ``unskew`` of a checkpoint.
+    """The decisions for all recent batches, in files below the folder ``unskew`` of a checkpoint.
 
-    The decision for a batch is ``decisions/<batch>.0``, and the first writer wins. A decision that has to change, after
-    a failure, gets the next number behind the point; the highest number rules. Every file carries a checksum. A damaged
-    one raises `FormatError`, and a missing one `CheckpointError`.
+    The decision for a batch is ``decisions/<batch>.0``, and the first writer wins. A decision that has to change after
+    a failure gets the next number behind the point; the highest number counts. Every file carries a checksum. A damaged
+    one raises `FormatError`, a missing one `CheckpointError`.
 
-    Parameters
-    ----------
-    checkpoint
-        The folder that Spark keeps its own logs in, too.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     log = DecisionLog(Files(folder))
@@ -58,14 +51,11 @@ class DecisionLog:
     b'better'
     """
 
-    checkpoint: Files
+    checkpoint: Files  # Spark keeps its own logs here, too
 
     def identify(self, identity: Mapping[str, Any]) -> None:
-        """Write down at the first start what this query is; later, refuse a query that is another one.
-
-        A start that planned no batch does not count.
-        """
-        if self.last_batches()[0] < 0:
+        """Record this query's identity at the first start that plans a batch; later, refuse another query."""
+        if self.last_planned() < 0:
             self.checkpoint.remove(QUERY)
         if self.checkpoint.create(QUERY, dump(Identity(identity))):
             return
@@ -79,31 +69,27 @@ class DecisionLog:
                     hint=f"use the same {part}, or start with a new checkpointLocation",
                 )
 
-    def last_batches(self) -> tuple[int, int]:
-        """Return the last batch that Spark planned and the last that it committed, -1 where there is none."""
-        planned, committed = (
-            max((int(name) for name in self.checkpoint.names(folder) if name.isdigit()), default=-1)
-            for folder in ("offsets", "commits")
-        )
-        return planned, committed
+    def last_planned(self) -> int:
+        """Return the last batch that Spark planned, -1 if there is none."""
+        return max((int(name) for name in self.checkpoint.names("offsets") if name.isdigit()), default=-1)
 
     def write(self, batch_id: int, data: bytes) -> bool:
         """Write the first decision for a batch; return False if there is one already."""
         return self._create(batch_id, 0, data)
 
     def overrule(self, batch_id: int, data: bytes) -> None:
-        """Write what rules for a batch from now on."""
+        """Replace the decision for a batch."""
         attempt = max(self._attempts(batch_id), default=-1) + 1
         while not self._create(batch_id, attempt, data):
             attempt += 1
 
     def read(self, batch_id: int) -> bytes:
-        """Return what rules for a batch."""
+        """Return the decision that counts for a batch."""
         name = _name(batch_id, max(self._attempts(batch_id), default=0))
         return load(Entry, self.checkpoint.read(name), where=self._path(name)).data
 
     def forget_before(self, batch_id: int) -> None:
-        """Remove the decisions of batches long past. Looks every few batches only."""
+        """Remove the decisions of batches long past, once every few batches."""
         if batch_id % BATCHES_BETWEEN_CLEANINGS:
             return
         for number, attempt in self._entries():

@@ -13,24 +13,14 @@ from unskew.kafka.messages import Record
 _HEAD = struct.Struct("<iqqiiI")
 _HEADER = struct.Struct("<II")
 _NONE = -1
-OVERHEAD_BYTES = 200
-"""What a record in memory costs beside its key, value and headers, about."""
+OVERHEAD_BYTES = 200  # about what a record in memory costs beside its key, value and headers
 
 
 class Spill:
-    """Where held messages are kept: `memory_bytes` in memory for all queues together, the rest in temporary files.
+    """Keeps held messages: `memory_bytes` in memory for all queues together, the rest in files in `directory`.
 
-    The files are a cache and nothing more: nothing that is held was committed, so a crash reads it again from Kafka.
+    The files are only a cache. Nothing that is held was committed, so after a crash it is read again from Kafka.
 
-    Parameters
-    ----------
-    memory_bytes
-        Held bytes that stay in memory.
-    directory
-        Where the files go; the system's temporary folder if None.
-
-    Examples
-    --------
     >>> spill = Spill(memory_bytes=500)
     >>> queue = spill.queue()
     >>> for offset in range(3):
@@ -44,7 +34,6 @@ class Spill:
         self.used_bytes = 0
 
     def queue(self) -> HoldQueue:
-        """Return a new queue that shares the budget."""
         return HoldQueue(self)
 
 
@@ -62,7 +51,6 @@ class HoldQueue:
         return len(self._memory) + self.on_disk
 
     def __iter__(self) -> Iterator[Record]:
-        """Yield the records in their order, without taking them."""
         yield from self._memory
         if self._file is not None:
             self._file.seek(self._read_at)
@@ -70,7 +58,6 @@ class HoldQueue:
                 yield unpack(self._file)
 
     def append(self, record: Record) -> None:
-        """Add a record at the end."""
         size = _size(record)
         if self.on_disk == 0 and self._spill.used_bytes + size <= self._spill.memory_bytes:
             self._spill.used_bytes += size
@@ -79,7 +66,6 @@ class HoldQueue:
             self._write(record)
 
     def popleft(self) -> Record:
-        """Take the first record."""
         if self._memory:
             record = self._memory.popleft()
             self._spill.used_bytes -= _size(record)
@@ -87,13 +73,9 @@ class HoldQueue:
         return self._read()
 
     def close(self) -> None:
-        """Give back memory and disk."""
         self._spill.used_bytes -= sum(map(_size, self._memory))
         self._memory.clear()
-        self.on_disk = 0
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._close_file()
 
     def _write(self, record: Record) -> None:
         if self._file is None:
@@ -105,16 +87,20 @@ class HoldQueue:
         self.on_disk += 1
 
     def _read(self) -> Record:
-        if self._file is None:
-            raise IndexError("nothing is held")
+        assert self._file is not None
         self._file.seek(self._read_at)
         record = unpack(self._file)
         self._read_at = self._file.tell()
         self.on_disk -= 1
         if self.on_disk == 0:
+            self._close_file()
+        return record
+
+    def _close_file(self) -> None:
+        self.on_disk = 0
+        if self._file is not None:
             self._file.close()
             self._file = None
-        return record
 
 
 def _size(record: Record) -> int:

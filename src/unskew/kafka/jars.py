@@ -7,8 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from unskew.errors import MissingPackageError
 from unskew.java import HOW_TO_INSTALL, find_java
@@ -19,7 +19,7 @@ KAFKA_VERSION = "4.3.1"
 SETTINGS_VARIABLE = "UNSKEW_IVY_SETTINGS"
 FETCH_SECONDS = 300.0
 
-# What Spark has already, or what its connector needs only where Hadoop is missing.
+# Spark has these already, or the connector needs them only where Hadoop is missing.
 _SPARK_HAS = (
     "org.scala-lang",
     "org.scala-lang.modules",
@@ -35,41 +35,23 @@ _SPARK_HAS = (
 )
 
 
-@dataclass(frozen=True)
-class Module:
-    """A published module, as Maven names it: ``organisation:name:version``.
-
-    Examples
-    --------
-    >>> Module.parse("org.apache.kafka:kafka-clients:4.3.1").name
-    'kafka-clients'
-    """
+class Module(NamedTuple):
+    """A published module, as Maven names it."""
 
     organisation: str
     name: str
     version: str
 
-    @classmethod
-    def parse(cls, text: str) -> Module:
-        """Read ``organisation:name:version``."""
-        return cls(*text.split(":"))
 
-
-@dataclass(frozen=True)
-class Bundle:
-    """Modules that are fetched together, with what they depend on.
-
-    `forced` versions win over those that the modules ask for; `without` are
-    organisations, or ``organisation:name``, that are left out.
-    """
+class Bundle(NamedTuple):
+    """Modules that are fetched together, with their dependencies."""
 
     name: str
     modules: tuple[Module, ...]
-    forced: tuple[Module, ...] = ()
-    without: tuple[str, ...] = ()
+    forced: tuple[Module, ...] = ()  # these versions win over those that the modules ask for
+    without: tuple[str, ...] = ()  # left out: organisations, or organisation:name
 
     def ivy(self) -> str:
-        """Return the bundle as Ivy wants it."""
         lines = [
             f'<dependency org="{m.organisation}" name="{m.name}" rev="{m.version}" conf="default->master,runtime(*)"/>'
             for m in self.modules
@@ -83,20 +65,20 @@ class Bundle:
         )
 
 
-def broker_jars(version: str = KAFKA_VERSION) -> list[Path]:
+def broker_jars() -> list[Path]:
     """Return the jars of a Kafka broker, fetched at the first call (45 jars, 43 MB) and kept."""
     modules = (
-        Module("org.apache.kafka", f"kafka_{SCALA}", version),
+        Module("org.apache.kafka", f"kafka_{SCALA}", KAFKA_VERSION),
         Module("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
     )
-    return fetch([Bundle(f"kafka-{version}", modules)])
+    return fetch([Bundle(f"kafka-{KAFKA_VERSION}", modules)])
 
 
 def connector_jars(spark_version: str | None = None) -> list[Path]:
     """Return the jars of Spark's Kafka connector that Spark itself lacks, fetched at the first call and kept.
 
-    The connector of the very version of Spark is preferred. Where it is not published (yet), that of the version
-    before serves: the interfaces between them have not changed.
+    Prefers the connector of the running version of Spark. If that is not published yet, the version before works too:
+    the interfaces between them have not changed.
     """
     version = spark_version or installed_version("pyspark") or ""
     return fetch([_connector(version, version), _connector("4.2.0", "4.2.0"), _connector("4.2.0", "4.0.0")])
@@ -113,17 +95,12 @@ def _connector(version: str, provider_version: str) -> Bundle:
 
 
 def fetch(choices: list[Bundle], cache: Path | None = None) -> list[Path]:
-    """Return the jars of the first bundle that is there or can be fetched.
+    """Return the jars of the first bundle that is in the cache or can be fetched.
 
-    Ivy looks where it looks by default; ``UNSKEW_IVY_SETTINGS`` names a settings file that says otherwise (a mirror,
-    a proxy), as ``spark.jars.ivySettings`` does for Spark.
-
-    Raises
-    ------
-    MissingPackageError
-        None of them could be fetched: no network, or a mirror that lacks them.
+    Ivy looks in its usual places. ``UNSKEW_IVY_SETTINGS`` may name another settings file (for a mirror or a proxy), as
+    ``spark.jars.ivySettings`` does for Spark.
     """
-    root = cache or cache_folder()
+    root = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unskew" / "jars"
     for bundle in choices:
         jars = sorted((root / bundle.name).glob("*.jar"))
         if jars:
@@ -139,12 +116,8 @@ def fetch(choices: list[Bundle], cache: Path | None = None) -> list[Path]:
     )
 
 
-def cache_folder() -> Path:
-    """Return where jars are kept: ``unskew/jars`` in the user's cache folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unskew" / "jars"
-
-
 def _fetch(bundle: Bundle, root: Path) -> tuple[list[Path], str]:
+    """Return the jars, or none and what Ivy said."""
     java = find_java()
     if java is None:
         raise MissingPackageError("no Java was found", hint=HOW_TO_INSTALL)
@@ -152,16 +125,8 @@ def _fetch(bundle: Bundle, root: Path) -> tuple[list[Path], str]:
     with tempfile.TemporaryDirectory(dir=root, prefix="fetching-") as folder:
         description, jars = Path(folder, "ivy.xml"), Path(folder, "jars")
         description.write_text(bundle.ivy())
-        command: list[str | Path] = [
-            java.home / "bin" / "java",
-            "-jar",
-            _ivy(),
-            "-warn",
-            "-cache",
-            root / "ivy",
-            "-ivy",
-            description,
-        ]
+        command: list[str | Path] = [java.home / "bin" / "java", "-jar", _ivy(), "-warn"]
+        command += ["-cache", root / "ivy", "-ivy", description]
         command += ["-types", "jar", "bundle", "-retrieve", f"{jars}/[artifact]-[revision].[ext]"]
         settings = os.environ.get(SETTINGS_VARIABLE)
         command += ["-settings", settings] if settings else []
@@ -181,11 +146,11 @@ def _ivy() -> Path:
     found = importlib.util.find_spec("pyspark")
     places = list((Path(found.origin).parent / "jars").glob("ivy-*.jar")) if found and found.origin else []
     if not places:
-        raise MissingPackageError("PySpark does not bring Ivy with it", hint="install pyspark from its package index")
+        raise MissingPackageError("this PySpark comes without Ivy", hint="install pyspark from its package index")
     return places[0]
 
 
 def _reason(said: str) -> str:
-    lines = [line.strip(" \t:") for line in said.splitlines()]
-    telling = [line for line in lines if "not found" in line or "UnknownHost" in line or "nothing came" in line]
-    return telling[0] if telling else "no answer"
+    telling = ("not found", "UnknownHost", "nothing came")
+    lines = (line.strip(" \t:") for line in said.splitlines() if any(words in line for words in telling))
+    return next(lines, "no answer")

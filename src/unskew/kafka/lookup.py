@@ -1,8 +1,7 @@
-"""Finding a key's route with one look, inside a query: no join, no broadcast, no job of its own."""
+"""Finds a key's route inside a query with one look-up: no join, no broadcast, no extra job."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,44 +14,27 @@ from numpy.typing import NDArray
 from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
 from unskew.kafka.decision import Route
+from unskew.kafka.snapshot import to_text
 
 _LAST_SHIFT = 40
 
 
 @dataclass(frozen=True)
 class Displaced:
-    """Where hashes lie in a table without collisions.
+    """A hash table without collisions.
 
-    The low bits of a hash choose a bucket, and the bucket says by how many bits the hash is shifted before its low
-    bits choose the place. So a look costs two reads, whatever the number of hashes.
-
-    Parameters
-    ----------
-    shifts
-        For each bucket; a power of two of them.
-    places
-        For each place the number of the hash that lies there, -1 if none does; a power of two of them, 4 to 16 times
-        as many as there are hashes.
+    The low bits of a hash choose a bucket. The bucket says by how many bits to shift the hash; its low bits then choose
+    the place. So a look-up costs two reads, however many hashes there are.
     """
 
-    shifts: tuple[int, ...]
-    places: tuple[int, ...]
-
-    def find(self, hashed: int) -> int:
-        """Return the number of the only hash that may be this one, -1 if it is none of them.
-
-        >>> hashes = xxhash64([pa.array(["ada", "bob", "eve"])])
-        >>> [displace(hashes).find(each) for each in hashes.tolist()]
-        [0, 1, 2]
-        """
-        bits = hashed % (1 << 64)
-        return self.places[bits >> self.shifts[bits % len(self.shifts)] & len(self.places) - 1]
+    shifts: tuple[int, ...]  # of each bucket; their number is a power of two
+    places: tuple[int, ...]  # the number of the hash in each place, -1 if none; a power of two, 4 to 16 a bucket
 
 
 def displace(hashes: NDArray[np.int64]) -> Displaced:
-    """Lay different hashes out; a few milliseconds for a thousand.
+    """Lay out distinct hashes; a few milliseconds for a thousand.
 
-    A place is free with three chances of four, and a bucket has dozens of tries: hashes that look random always fit.
+    Three of four places are free, and a bucket has dozens of tries, so hashes that look random always fit.
     """
     unsigned = [hashed % (1 << 64) for hashed in hashes.tolist()]
     buckets = 1 << max(0, len(unsigned) - 1).bit_length()
@@ -85,8 +67,6 @@ def _displace(unsigned: Sequence[int], buckets: int, size: int) -> Displaced | N
 class RouteTable:
     """Routes as constants of a query: columns by place, each as JSON.
 
-    Examples
-    --------
     >>> table = RouteTable.of({b"ada": Route(3, 17)})
     >>> len(table.keys), table.columns["shifts"]
     (4, '[0]')
@@ -96,21 +76,16 @@ class RouteTable:
     buckets: int
     columns: Mapping[str, str]
 
-    TYPES: ClassVar[Mapping[str, str]] = {
-        "shifts": "array<int>",
-        "keys": "array<binary>",
-        "partitions": "array<int>",
-    }
+    TYPES: ClassVar[Mapping[str, str]] = {"shifts": "array<int>", "keys": "array<binary>", "partitions": "array<int>"}
 
     @classmethod
     def of(cls, routes: Mapping[bytes, Route]) -> RouteTable:
-        """Lay routes out."""
         names = list(routes)
         laid = displace(xxhash64([pa.array(names, pa.binary())]))
         keys = tuple(None if at < 0 else names[at] for at in laid.places)
         columns = {
             "shifts": laid.shifts,
-            "keys": [None if key is None else base64.b64encode(key).decode() for key in keys],
+            "keys": [None if key is None else to_text(key) for key in keys],
             "partitions": [None if key is None else routes[key].partition for key in keys],
         }
         return cls(keys, len(laid.shifts), {name: json.dumps(column) for name, column in columns.items()})

@@ -13,8 +13,7 @@ DATA, OPEN, CLOSE = 0, 1, 2
 SET_ID, FLAG, SEQUENCE = "sm.id", "sm.flag", "sm.seq"
 PREVIOUS, NEXT, FROM, TO, MESSAGES = "sm.prev", "sm.next", "sm.from", "sm.to", "sm.n"
 NAMES = frozenset((SET_ID, FLAG, SEQUENCE, PREVIOUS, NEXT, FROM, TO, MESSAGES))
-LANE_SIGN = "@"
-"""Between a sequence number and its lane: ``17@2``. One header of a row less to write and to keep."""
+LANE_SIGN = "@"  # between a sequence number and its lane, 17@2: a row needs one header, not two
 
 _GENERATION_BITS = 32
 
@@ -22,7 +21,7 @@ _GENERATION_BITS = 32
 def set_id(generation: int, epoch: int) -> int:
     """Return the id of the message sets that begin in an epoch of a gateway's generation.
 
-    Ids of one key grow: at most one of its sets begins in an epoch, and a later generation beats every epoch.
+    The ids of one key grow: at most one of its sets begins in an epoch, and a later generation beats every epoch.
 
     >>> set_id(1, 2) < set_id(1, 3) < set_id(2, 1)
     True
@@ -49,27 +48,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The headers of a record, read. Numbers are written as decimal text, so that every Kafka tool can show them.
+    """The parsed headers of a record. Numbers are written as decimal text, so that every Kafka tool can show them.
 
-    Parameters
-    ----------
-    flag
-        `DATA`, or a marker without a value: `OPEN` before the first message of a set, `CLOSE` after its last.
-    set_id
-        The set; on markers. Messages belong to the set of their key that was opened last in their partition.
-    sequence
-        Grows from message to message in a partition, for each lane.
-    lane
-        Who numbered it, where several tasks or gateways write to a partition side by side.
-    neighbour
-        The set before (of an opening marker) or after (of a closing one).
-    partition
-        Where that set lies.
-    messages
-        How many messages a set held, on its closing marker, where the gateway knows.
+    `OPEN` and `CLOSE` are markers, messages without a value before the first and after the last message of a set.
+    A message belongs to the set of its key that was opened last in its partition.
 
-    Examples
-    --------
     >>> mark = Mark(OPEN, set_id(1, 3), sequence=17, neighbour=set_id(1, 2), partition=4)
     >>> Mark.of(mark.headers()) == mark
     True
@@ -78,15 +61,14 @@ class Mark:
     """
 
     flag: int = DATA
-    set_id: int | None = None
-    sequence: int | None = None
-    lane: str = ""
-    neighbour: int | None = None
-    partition: int | None = None
-    messages: int | None = None
+    set_id: int | None = None  # on markers
+    sequence: int | None = None  # grows from message to message in a partition, for each lane
+    lane: str = ""  # who numbered it, where several tasks or gateways write to a partition side by side
+    neighbour: int | None = None  # the set before (of an opening marker) or after (of a closing one)
+    partition: int | None = None  # where that set is
+    messages: int | None = None  # on a closing marker: how many messages the set had, if the gateway knows
 
     def headers(self) -> Headers:
-        """Return the headers to write."""
         opening = self.flag == OPEN
         numbers = {
             SET_ID: self.set_id,
@@ -103,10 +85,8 @@ class Mark:
 
     @classmethod
     def of(cls, headers: Headers) -> Mark:
-        """Read headers; those of others are passed over, damaged ones of ours raise `FormatError`."""
-        if not headers:
-            return _PLAIN
-        found = {name: value for name, value in headers if name in NAMES}
+        """Parse headers. Headers of others are ignored; damaged ones of ours raise `FormatError`."""
+        found = {name: value for name, value in headers if name in NAMES} if headers else None
         if not found:
             return _PLAIN
         sequence, _, lane_name = found.get(SEQUENCE, b"").partition(LANE_SIGN.encode())
@@ -123,15 +103,8 @@ class Mark:
         neighbour, partition = (PREVIOUS, FROM) if flag == OPEN else (NEXT, TO)
         if flag not in {OPEN, CLOSE} or not {SET_ID, neighbour, partition} <= set(number):
             raise FormatError("a marker of a message set is incomplete", got=found)
-        return cls(
-            flag,
-            number[SET_ID],
-            number.get(SEQUENCE),
-            lane,
-            number[neighbour],
-            number[partition],
-            number.get(MESSAGES),
-        )
+        places = number[neighbour], number[partition]
+        return cls(flag, number[SET_ID], number.get(SEQUENCE), lane, *places, number.get(MESSAGES))
 
 
 _PLAIN = Mark()

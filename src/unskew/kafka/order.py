@@ -1,16 +1,17 @@
-"""Per-key order restored behind a gateway: a state machine without Kafka inside. Records in, actions out."""
+"""Restores each key's order behind a gateway: a state machine without Kafka inside. Records in, actions out."""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
 from unskew.errors import ArgumentError, StateError
 from unskew.kafka.holds import Spill
-from unskew.kafka.messages import CLOSE, DATA, OPEN, Mark, Record
-from unskew.kafka.partition import Done, Hold, OpenSet, Partition
-from unskew.kafka.snapshot import Carried, Snapshot
+from unskew.kafka.messages import DATA, OPEN, Mark, Record
+from unskew.kafka.partition import Hold, Partition
+from unskew.kafka.snapshot import Carried, Done, OpenSet, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class SendDone:
-    """Tell control partition `target` that every message of the key up to the end of set `set_id` is processed."""
+    """Tell control partition `target` that all messages of the key up to the end of set `set_id` are processed."""
 
     key: bytes
     set_id: int
@@ -39,12 +40,15 @@ class Install:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that should not happen: messages of a set are missing, a key waits long, or was not waited for."""
+    """Something that should not happen: a set lacks messages, a key waits long, or a key stopped waiting."""
 
     kind: Literal["count_mismatch", "long_hold", "order_violation"]
     key: bytes
     set_id: int
     text: str
+
+    def log(self) -> None:
+        logging.getLogger(__name__).warning("%s of %r: %s", self.kind, self.key, self.text)
 
 
 Action = Process | SendDone | Install | Alarm
@@ -53,38 +57,37 @@ Action = Process | SendDone | Install | Alarm
 class OrderMachine:
     """Puts each key's messages back into the gateway's order when the key moves from partition to partition.
 
-    A key that moves away from partition p ends there with a closing marker and begins at q with an opening one. The
-    owner of p, when it has processed everything up to the closing marker, says so to the owner of q (`SendDone`);
-    until then q's owner holds the key's messages back. All other keys flow.
+    When a key moves from partition p to q, a closing marker ends its set in p and an opening marker begins the next
+    one in q. Once the owner of p has processed everything up to the closing marker, it tells the owner of q
+    (`SendDone`), who holds the key's messages back until then. All other keys flow.
 
-    Guarantees, whatever the interleaving of partitions, hand-overs and crashes: the first time that each message of
-    a key is processed follows the gateway's order; nothing is lost; a numbered message that the gateway wrote twice
-    is processed once (without numbers it comes as often as it was written); after a crash and `restore` only messages
-    processed since that snapshot come again. No order is promised between keys.
+    Guarantees, whatever the interleaving of partitions, hand-overs and crashes: messages of a key are first processed
+    in the gateway's order; nothing is lost; a numbered message that the gateway wrote twice is processed once (without
+    a number, as often as it was written); after a crash and `restore`, only messages processed since that snapshot
+    come again. There is no order between keys.
 
-    Actions must be carried out in the order in which they are returned. What was sent must have arrived before a
-    snapshot is stored.
+    Carry out actions in the order in which they are returned. Store a snapshot only after everything sent has arrived.
 
     Costs a few dictionary look-ups a message. Memory: one entry for each key on hold, for each open set (at most
-    `max_sets` a partition, beyond which only their counts go unchecked), and for each hand-over that came early; held
-    messages are bounded by the `Spill`.
+    `max_sets` a partition; beyond that, counts go unchecked), and for each hand-over that came early; the `Spill`
+    bounds held messages.
 
     Parameters
     ----------
     spill
-        Where held messages are kept.
+        Keeps held messages.
     hold_seconds
-        How long a key may wait for the owner of the set before; None for ever.
+        How long a key may wait for the set before; None for ever.
     on_timeout
-        ``"fail"`` raises `StateError`; ``"release"`` goes on without, and counts an order violation.
+        ``"fail"`` raises `StateError`; ``"release"`` stops waiting, and counts an order violation.
     done_seconds
-        How long a hand-over is remembered whose set has not begun.
+        How long to remember a hand-over whose set has not begun.
     alarm_seconds
-        How long a key waits before there is an `Alarm`, one for each set that it waits for.
+        How long a key waits before it raises an `Alarm`, once for each set that it waits for.
     drain_limit
-        Held messages returned by one call at most; `advance` returns more.
+        How many held messages one call returns at most; `advance` returns more.
     max_sets
-        Open sets whose messages are counted, in each partition.
+        How many open sets are counted in each partition.
 
     Examples
     --------
@@ -108,7 +111,7 @@ class OrderMachine:
 
     References
     ----------
-    Bhattacharya and Wood, SMALOPS, the section on reconciling split state; the failure cases are ours.
+    Bhattacharya and Wood, SMALOPS, on reconciling split state. The failure cases are ours.
     """
 
     def __init__(
@@ -123,7 +126,7 @@ class OrderMachine:
         max_sets: int = 100_000,
     ) -> None:
         if on_timeout not in {"fail", "release"}:
-            raise ArgumentError("on_timeout is fail or release", got=on_timeout)
+            raise ArgumentError("on_timeout must be 'fail' or 'release'", got=on_timeout)
         if drain_limit < 1:
             raise ArgumentError("drain_limit must be at least 1", got=drain_limit)
         self._spill = spill or Spill()
@@ -135,39 +138,23 @@ class OrderMachine:
         self.order_violations = 0
 
     def assign(self, partition: int, offset: int = 0) -> None:
-        """Take over a partition that has no snapshot, from an offset on."""
+        """Take over a partition that has no snapshot, starting at an offset."""
         self.restore(partition, Snapshot(safe_offset=offset, resume_offset=offset))
 
     def restore(self, partition: int, snapshot: Snapshot) -> None:
         """Take over a partition as it was; records are expected from ``snapshot.safe_offset`` on."""
         self.revoke(partition)
-        self._partitions[partition] = Partition(
-            position=snapshot.safe_offset,
-            resume_at=snapshot.resume_offset,
-            control_offset=snapshot.control_offset,
-            unfinished=dict(snapshot.unfinished),
-            sequences=dict(snapshot.sequences),
-            sets={key: OpenSet(*opened) for key, opened in snapshot.sets.items()},
-            dones={key: Done(*done) for key, done in snapshot.dones.items()},
-            begins=dict(snapshot.begins),
-        )
+        self._partitions[partition] = Partition.of(snapshot)
 
     def carry(self, partition: int) -> Carried:
-        """Return everything about a partition, held messages too, for whoever cannot read them again.
+        """Return everything about a partition, held messages too, for callers that cannot read them again.
 
-        Between two calls of the machine, with nothing left for `advance`.
+        Call it only when nothing is left for `advance`.
         """
-        part, snapshot = self._partitions[partition], self.snapshot(partition)
+        part = self._partitions[partition]
         if any(hold.waiting is None for hold in part.holds.values()):
             raise StateError("messages are ready to be processed", where=f"partition {partition}", hint="advance first")
-        held = [record for hold in part.holds.values() for record in hold.queue]
-        for key, hold in part.holds.items():
-            mark = Mark(OPEN, hold.set_id, neighbour=hold.waiting, partition=hold.origin)
-            held.append(Record(partition, hold.opened_at, key, None, mark.headers(), hold.opened_ms))
-        since = {key: hold.since for key, hold in part.holds.items()}
-        alarmed = tuple(key for key, hold in part.holds.items() if hold.alarmed)
-        in_order = sorted(held, key=lambda record: record.offset)
-        return Carried(snapshot, tuple(in_order), dict(part.sequences), since, alarmed)
+        return part.carried(partition)
 
     def take_up(self, partition: int, carried: Carried) -> None:
         """Go on with a partition where `carry` left it; records are expected from its resume offset on."""
@@ -181,7 +168,6 @@ class OrderMachine:
             part.holds[key].alarmed = True
 
     def revoke(self, partition: int) -> None:
-        """Forget a partition."""
         known = self._partitions.pop(partition, None)
         if known is not None:
             for hold in known.holds.values():
@@ -189,57 +175,36 @@ class OrderMachine:
             self._ready = deque((p, key) for p, key in self._ready if p != partition)
 
     def close(self) -> None:
-        """Forget everything and give back memory and disk."""
+        """Forget everything and free memory and disk."""
         for partition in list(self._partitions):
             self.revoke(partition)
 
     def snapshot(self, partition: int) -> Snapshot:
         """Return what has to be kept so that another machine can go on from here."""
-        part = self._partitions[partition]
-        first = min(part.holds.values(), key=lambda hold: hold.opened_at, default=None)
-        replaying = part.position < part.resume_at
-        unfinished = {key: max(start, part.position) for key, start in part.unfinished.items()} if replaying else {}
-        unfinished |= {
-            key: hold.unfinished_from if hold.waiting is None else hold.opened_at for key, hold in part.holds.items()
-        }
-        return Snapshot(
-            safe_offset=part.position if first is None else first.opened_at,
-            resume_offset=max(part.position, part.resume_at),
-            unfinished=unfinished,
-            sequences=dict(part.sequences if first is None else first.sequences),
-            sets={key: (opened.set_id, opened.messages) for key, opened in part.sets.items()},
-            dones={key: (done.set_id, done.state, done.when) for key, done in part.dones.items()},
-            control_offset=part.control_offset,
-            begins=dict(part.begins),
-        )
+        return self._partitions[partition].snapshot()
 
     def safe_offset(self, partition: int) -> int:
         """Return the offset that may be committed: nothing before it is held."""
-        part = self._partitions[partition]
-        return min((hold.opened_at for hold in part.holds.values()), default=part.position)
+        return self._partitions[partition].safe_offset
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions taken over, in order."""
         return tuple(sorted(self._partitions))
 
     def owns(self, partition: int) -> bool:
-        """Tell whether a partition was taken over and not given up since."""
         return partition in self._partitions
 
     @property
     def keys_on_hold(self) -> int:
-        """Keys whose messages wait."""
         return sum(len(part.holds) for part in self._partitions.values())
 
     @property
     def held(self) -> int:
-        """Messages that wait."""
         return sum(len(hold.queue) for part in self._partitions.values() for hold in part.holds.values())
 
     @property
     def busy(self) -> bool:
-        """Whether messages wait that nothing holds back any more; `advance` returns them."""
+        """Whether some messages need wait no longer; `advance` returns them."""
         return bool(self._ready)
 
     def on_record(self, record: Record, now: float = 0.0) -> list[Action]:
@@ -269,14 +234,7 @@ class OrderMachine:
                 hold.opens.append((record.offset, before))
             hold.queue.append(record)
             return []
-        if mark.flag == DATA:
-            opened = part.sets.get(key)
-            if opened is not None:
-                opened.messages += 1
-            return [Process(record)]
-        if mark.flag == CLOSE:
-            return self._close(part, key, mark)
-        return self._open(part, record, mark, before, now)
+        return self._open(part, record, mark, before, now) if mark.flag == OPEN else _deliver(part, key, record, mark)
 
     def on_done(
         self,
@@ -287,7 +245,7 @@ class OrderMachine:
         now: float = 0.0,
         control_offset: int | None = None,
     ) -> list[Action]:
-        """Take a hand-over from control partition `partition`; return what to do. Repeated ones change nothing."""
+        """Take a hand-over from control partition `partition`; return what to do. Repeats change nothing."""
         part = self._read_control(partition, control_offset)
         known, opened = part.dones.get(key), part.sets.get(key)
         if (known is not None and known.set_id >= set_id) or (opened is not None and opened.set_id > set_id):
@@ -303,8 +261,8 @@ class OrderMachine:
     ) -> list[Action]:
         """Learn that partition `origin` is read from a time on; return what to do in `partition`.
 
-        Nobody will hand over what ended there before. A closing marker is not younger than the opening one behind it,
-        so sets that were opened before that time, by the clocks of who writes, need not wait for `origin`.
+        Nobody will hand over what ended there earlier. A closing marker is not younger than the opening one that
+        follows it, so sets that were opened before that time, by the writers' clocks, need not wait for `origin`.
         """
         part = self._read_control(partition, control_offset)
         part.begins[origin] = max(timestamp_ms, part.begins.get(origin, 0))
@@ -315,7 +273,7 @@ class OrderMachine:
         return actions + self.advance(now)
 
     def on_time(self, now: float) -> list[Action]:
-        """Look at the clock: forget old hand-overs; raise an alarm or give up waiting where that is due."""
+        """Forget old hand-overs; raise an alarm or stop waiting where that is due."""
         actions: list[Action] = []
         for partition, part in self._partitions.items():
             for key in [key for key, done in part.dones.items() if now - done.when > self._done_seconds]:
@@ -333,7 +291,7 @@ class OrderMachine:
         return actions + self.advance(now)
 
     def advance(self, now: float = 0.0) -> list[Action]:
-        """Return the next of the messages that nothing holds back any more, `drain_limit` at most."""
+        """Return the next messages that need wait no longer, `drain_limit` at most."""
         actions: list[Action] = []
         while self._ready and len(actions) < self._drain_limit:
             partition, key = self._ready[0]
@@ -359,20 +317,15 @@ class OrderMachine:
             record = hold.queue.popleft()
             hold.unfinished_from = record.offset + 1
             mark = Mark.of(record.headers)
-            if mark.flag == DATA:
-                opened = part.sets.get(key)
-                if opened is not None:
-                    opened.messages += 1
-                actions.append(Process(record))
-            elif mark.flag == CLOSE:
-                actions += self._close(part, key, mark)
-            else:
-                hold.opened_at, hold.sequences = hold.opens.popleft()
-                if not part.may_begin(record, mark):
-                    hold.wait(record, mark, now)
-                    return
-                assert mark.set_id is not None and mark.neighbour is not None
-                actions += self._begin(part, key, mark.set_id, mark.neighbour)
+            if mark.flag != OPEN:
+                actions += _deliver(part, key, record, mark)
+                continue
+            hold.opened_at, hold.sequences = hold.opens.popleft()
+            if not part.may_begin(record, mark):
+                hold.wait(record, mark, now)
+                return
+            assert mark.set_id is not None and mark.neighbour is not None
+            actions += self._begin(part, key, mark.set_id, mark.neighbour)
 
     def _open(self, part: Partition, record: Record, mark: Mark, sequences: dict[str, int], now: float) -> list[Action]:
         key = record.key
@@ -398,15 +351,6 @@ class OrderMachine:
         del part.dones[key]
         return [] if done.state is None else [Install(key, done.state)]
 
-    def _close(self, part: Partition, key: bytes, mark: Mark) -> list[Action]:
-        assert mark.set_id is not None and mark.partition is not None
-        opened = part.sets.pop(key, None)
-        actions: list[Action] = []
-        if mark.messages is not None and opened is not None and opened.messages != mark.messages:
-            text = f"{opened.messages} messages arrived of {mark.messages}"
-            actions.append(Alarm("count_mismatch", key, mark.set_id, text))
-        return [*actions, SendDone(key, mark.set_id, mark.partition)]
-
     def _release(self, partition: int, key: bytes, hold: Hold) -> list[Action]:
         assert hold.waiting is not None
         actions = self._begin(self._partitions[partition], key, hold.set_id, hold.waiting)
@@ -419,8 +363,22 @@ class OrderMachine:
             raise StateError(
                 f"nobody has finished set {hold.waiting} of key {key!r} within {self._hold_seconds} s",
                 where=f"partition {partition}",
-                hint="is the consumer of its old partition running? on_timeout='release' gives up its order",
+                hint="check the consumer of its old partition, or give up the order with on_timeout='release'",
             )
         self.order_violations += 1
-        alarm = Alarm("order_violation", key, hold.set_id, f"set {hold.waiting} was not waited for")
+        alarm = Alarm("order_violation", key, hold.set_id, f"it no longer waits for set {hold.waiting}")
         return [alarm, *self._release(partition, key, hold)]
+
+
+def _deliver(part: Partition, key: bytes, record: Record, mark: Mark) -> list[Action]:
+    """Process a message, or end its set if it is a closing marker."""
+    if mark.flag == DATA:
+        part.count(key)
+        return [Process(record)]
+    assert mark.set_id is not None and mark.partition is not None
+    opened = part.sets.pop(key, None)
+    done = SendDone(key, mark.set_id, mark.partition)
+    if mark.messages is None or opened is None or opened.messages == mark.messages:
+        return [done]
+    text = f"{opened.messages} messages arrived of {mark.messages}"
+    return [Alarm("count_mismatch", key, mark.set_id, text), done]

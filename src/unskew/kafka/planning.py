@@ -1,4 +1,4 @@
-"""When keys move, and where to: counts of a window go to a planner, its plan becomes markers."""
+"""When keys move, and where to: a planner gets the counts of a window, and its plan becomes markers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ KEYS_KEPT = 100_000
 class Window:
     """Messages counted since the last plan: by key for the heaviest, the others as a sum.
 
-    Examples
-    --------
     >>> window = Window()
     >>> window.add(10, {b"ada": 6, b"bob": 1})
     >>> window.statistics(2).total_tuples
@@ -35,19 +33,18 @@ class Window:
     keys: Counter[bytes] = field(default_factory=Counter)
 
     def add(self, rows: int, keys: Mapping[bytes, int]) -> None:
-        """Count a batch of so many rows, of which `keys` had the most."""
+        """Count a batch of `rows` rows, of which `keys` are the heaviest."""
         self.rows += rows
         self.keys.update(keys)
         if len(self.keys) > KEYS_KEPT:
             self.keys = Counter(dict(self.keys.most_common(KEYS_KEPT // 2)))
 
     def clear(self) -> None:
-        """Begin a new window."""
         self.rows = 0
         self.keys.clear()
 
     def statistics(self, partitions: int) -> Statistics:
-        """Return the window as a planner wants it; what is not listed is taken as spread evenly."""
+        """Return the window for a planner. Rows of keys that are not listed are taken as spread evenly."""
         names = list(self.keys)
         counts = np.array([self.keys[name] for name in names], np.float64)
         hashes, first = np.unique(hashes_of(names, partitions), return_index=True)
@@ -58,21 +55,12 @@ class Window:
 
 @dataclass(frozen=True)
 class Decider:
-    """Decides for the next batch: asks the planner at most once an interval, else leaves all as it is.
+    """Decides for the next batch: asks the planner at most once an interval, and otherwise moves nothing."""
 
-    Parameters
-    ----------
-    planner
-        Who plans. Only planners that move keys fit: slots are Kafka's partitions and stay.
-    interval_seconds
-        Time between two plans at least.
-    """
-
-    planner: Planner
-    interval_seconds: float = 10.0
+    planner: Planner  # must move keys: slots are Kafka's partitions, which stay
+    interval_seconds: float = 10.0  # at least this long between two plans
 
     def due(self, decision: GatewayDecision, window: Window, now_ms: int) -> bool:
-        """Tell whether it is time for a plan, and there is something to plan by."""
         return window.rows > 0 and now_ms - decision.planned_at_ms >= self.interval_seconds * 1000
 
     def decide(

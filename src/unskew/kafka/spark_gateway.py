@@ -18,22 +18,21 @@ from unskew.errors import ArgumentError, ColumnError, SessionError
 from unskew.kafka.control import SETTINGS
 from unskew.kafka.decision import GatewayDecision
 from unskew.kafka.decision_log import DecisionLog
-from unskew.kafka.lookup import RouteTable
 from unskew.kafka.planning import Decider, Window
 from unskew.kafka.spark_kafka import Admin, TopicWriter, client_settings, ensure_connector
 from unskew.kafka.spark_rows import SEEN, RowQuery, Stamp
-from unskew.planners import Planner, planner
+from unskew.planners import Planner
+from unskew.planners import planner as named
 from unskew.planners.report import Report
 from unskew.spark.paths import qualified
 from unskew.spark.plans import has_shuffle
 from unskew.state.files import Files
 
-ROWS_COUNTED = 50_000
-"""How many rows of a batch are counted, about, for keys without a route."""
-
+ROWS_COUNTED = 50_000  # about how many rows of a batch are counted for keys without a route
 WAIT_SECONDS = 600.0
 
-# A query that is stopped in the middle of a batch. Spark looks for these words, with a pattern that overflows on more.
+# Signs that a query was stopped in the middle of a batch, and the words for it that Spark looks for (its pattern
+# overflows on longer messages).
 _STOPPED = (
     "java.lang.InterruptedException",
     "SPARK_JOB_CANCELLED",
@@ -43,14 +42,14 @@ _STOPPED = (
 _STOPPED_IN_SPARKS_WORDS = (
     "py4j.protocol.Py4JJavaError: An error occurred while calling write.\n: java.lang.InterruptedException"
 )
-# Tasks send all they have at once: what a batch of messages waits to fill, a task does not. By itself Kafka sends
-# 16 KiB as soon as they are there, and broker and producer work twice as long.
+# Tasks send all they have at once, so waiting for a batch of messages to fill does not delay them. Kafka's default,
+# 16 KiB at once, makes broker and producer work twice as long.
 LARGE_BATCHES = {"kafka.linger.ms": "20", "kafka.batch.size": str(128 << 10)}
 _OPTIONS = {
     **LARGE_BATCHES,
     "kafka.acks": "all",
     "kafka.enable.idempotence": "true",
-    # Never give a message up while the next one still gets through: written again, it would pass for a duplicate.
+    # Never give up a message while later ones get through: written again, it would pass for a duplicate.
     "kafka.delivery.timeout.ms": str(2**31 - 1),
     "kafka.max.block.ms": "600000",
 }
@@ -60,17 +59,17 @@ class Gateway:
     """Writes a stream to a Kafka topic, each key to one partition, and moves hot keys off overloaded partitions.
 
     A key goes where Kafka's own partitioner sends it unless it has a route. Every `interval_seconds` the planner looks
-    at the messages per key of the time since and gives keys other routes. Where a key changes partition, markers end
-    its message set in the old one and begin the next in the new one; `unskew.kafka.OrderedConsumer` puts both together
-    again, any other consumer sees a few messages without a value.
+    at the messages per key since the last plan and may give keys new routes. When a key changes partition, markers end
+    its message set in the old one and begin the next in the new one. `unskew.kafka.OrderedConsumer` puts the sets back
+    in order; any other consumer sees a few messages without a value.
 
-    Routes, epoch and generation of a batch are kept in the checkpoint before anything of the batch is written: a batch
-    that is written again, after a crash, goes where it went before, with the same sequence numbers, and consumers drop
-    what they have. Within a partition, one task writes, in the order of the source.
+    The checkpoint keeps how a batch is routed and numbered before anything of it is written. A batch that is written
+    again after a crash goes where it went before, with the same sequence numbers, and consumers drop duplicates.
+    One task writes to a partition, in the order of the source.
 
-    While the broker is away, the query waits, for ten minutes at most before it sends more. If the broker refuses a
-    message for good, the query fails, and the batch is written again with new numbers, since later messages may have
-    got through: these come twice, and none is lost. A query that fails in another way while it writes does the same.
+    While the broker is away, the query waits up to ten minutes. If the broker rejects a message for good, or writing
+    fails in another way, the query fails and the batch is written again with new numbers: messages that got through
+    come twice, and none is lost.
 
     Costs a look-up per row, and a shuffle by partition unless `keyed_source`.
 
@@ -79,46 +78,44 @@ class Gateway:
     events
         The stream.
     key
-        Column with the key; text, binary, or anything that can be cast to text.
+        Column with the key: text, binary, or anything that can be cast to text.
     topic
-        Where to write. It must exist, unless `partitions` is given.
+        Where to write. It must exist, unless you give `partitions`.
     options
-        Spark's options for Kafka: ``kafka.bootstrap.servers``, security, the producer's settings. Passed through. By
+        Spark's options for Kafka, passed through: ``kafka.bootstrap.servers``, security, the producer's settings. By
         default all replicas acknowledge, and messages go in batches of 128 KiB, which wait 20 ms to fill.
     value
-        Column with the value; by default the column named ``value``, else all columns as JSON.
+        Column with the value; by default the column ``value`` if there is one, else all columns as JSON.
     planner
-        Who plans, by name or made; one that moves keys.
+        A planner that moves keys, or its name.
     interval_seconds
         Time between two plans.
     partitions
         Create the topic with so many partitions if it does not exist.
     stamp
-        Which rows carry a sequence number, by which duplicates are known: those of keys that have moved, all, or none.
-        By default those that have moved, or none if the stream's order changes from one run to the next, as above a
-        shuffle without `order_by`. Markers always do. The first time that messages come, their order does not depend
-        on it; a batch that is written again after a crash does, as with any other writer: without numbers its messages
-        come twice.
+        Which rows carry a sequence number, by which consumers recognise duplicates: ``"moved"`` (keys that have
+        moved), ``"all"`` or ``"none"``. Defaults to ``"moved"``, or to ``"none"`` if the stream's order changes from
+        run to run, as after a shuffle without `order_by`. Markers always carry one. Order does not depend on it. Rows
+        without a number come twice if their batch is written again after a crash.
     keyed_source
         A promise that within a batch all rows of a key come from one partition of the source, as from a Kafka topic
         that was written with the same key. Then no shuffle is needed.
     order_by
-        Columns that say in which order a key's rows are, if it is not the order in which the source returns them. No
-        two rows of a key should agree in them.
+        Columns that order a key's rows, if the source's own order does not. No two rows of a key should agree in them.
     share
-        ``(i, n)``: this is the i-th of n gateways, which share the keys among them; each counts and plans for its own.
+        ``(i, n)``: this is the i-th of n gateways that share the keys; each counts and plans for its own.
     wait_for
-        Groups of consumers to wait for before the first batch of a new checkpoint: they must have read everything. For
-        a topic on which an earlier gateway wrote whose checkpoint is lost.
+        Groups of consumers that must have read everything before the first batch of a new checkpoint. For a topic on
+        which an earlier gateway wrote whose checkpoint is lost.
     consumers
-        Group of ordered consumers whose lag, and whose measured cost of messages and hand-overs, the planner is told
-        at every plan; for a rule such as ``planner("smalops", rule="backlog")``.
+        Group of ordered consumers. The planner learns their lag and their measured cost of messages and hand-overs at
+        every plan, for a rule such as ``planner("smalops", rule="backlog")``.
     control_topic
-        Where consumers talk to each other; ``<topic>.control`` by default. Created if it does not exist.
+        Where consumers hand keys over; ``<topic>.control`` by default. Created if it does not exist.
 
     Examples
     --------
-    It takes a broker, so it is not run here::
+    This takes a broker, so it does not run here::
 
         query = unskew.kafka.gateway(
             events, key="user", topic="clicks", options={"kafka.bootstrap.servers": "127.0.0.1:9092"}
@@ -151,14 +148,14 @@ class Gateway:
         self.settings = client_settings(options)
         self.options = {**_OPTIONS, **options}
         if stamp is not None and stamp not in get_args(Stamp):
-            raise ArgumentError("stamp is none, moved or all", got=stamp)
+            raise ArgumentError("stamp must be 'none', 'moved' or 'all'", got=stamp)
         if not 0 <= share[0] < share[1]:
-            raise ArgumentError("the share (i, n) of a gateway has 0 <= i < n", got=share)
+            raise ArgumentError("share must be (i, n) with 0 <= i < n", got=share)
         if not interval_seconds >= 0:
             raise ArgumentError("interval_seconds must not be negative", got=interval_seconds)
         self.order_by = (order_by,) if isinstance(order_by, str) else tuple(order_by)
         if keyed_source and self.order_by:
-            raise ArgumentError("rows of a keyed source are not sorted", where="order_by", hint="leave one of them out")
+            raise ArgumentError("keyed_source and order_by exclude each other", hint="leave one of them out")
         for name in (key, *([value] if value else []), *self.order_by):
             if name not in events.columns:
                 raise ColumnError("there is no such column", got=name, hint=f"one of {', '.join(events.columns)}")
@@ -166,17 +163,17 @@ class Gateway:
         repeatable = bool(self.order_by) or not has_shuffle(events)
         if stamp not in {None, "none"} and not repeatable:
             raise ArgumentError(
-                "rows that come in another order when they are read again cannot be numbered",
+                "rows cannot be numbered if their order changes when they are read again",
                 where="stamp",
                 got=stamp,
-                hint="give order_by, leave the shuffle out, or take stamp='none'",
+                hint="give order_by, avoid the shuffle, or use stamp='none'",
             )
         self.stamp: Stamp = stamp or ("moved" if repeatable else "none")
         self.keyed_source, self.share = keyed_source, share
         self.wait_for = (wait_for,) if isinstance(wait_for, str) else tuple(wait_for)
         self.consumers = consumers
         self.control_topic = control_topic or f"{topic}.control"
-        self.decider = Decider(_planner(planner), interval_seconds)
+        self.decider = Decider(named(planner) if isinstance(planner, str) else planner, interval_seconds)
         self.lane = "" if share[1] == 1 else str(share[0])
         self.decision: GatewayDecision | None = None
         self.report: Report | None = None
@@ -185,13 +182,12 @@ class Gateway:
         self._has_decided = False
         self._count_every = 1
         self._window = Window()
-        self._table: RouteTable | None = None
-        self._query: tuple[tuple[int, int, int], RowQuery] | None = None
+        self._query: tuple[tuple[int, int, int], RowQuery] | None = None  # with the routes it is for
 
     def start(
         self, checkpoint: str, *, trigger: Mapping[str, Any] | None = None, name: str | None = None
     ) -> StreamingQuery:
-        """Start the query; `trigger` as for ``DataStreamWriter.trigger``."""
+        """Start the query; `trigger` holds the arguments of ``DataStreamWriter.trigger``."""
         self.open(self.events.sparkSession, checkpoint)
         writer = self.events.writeStream.foreachBatch(self.write).option("checkpointLocation", checkpoint)
         if trigger:
@@ -199,14 +195,14 @@ class Gateway:
         return (writer.queryName(name) if name else writer).start()
 
     def open(self, spark: SparkSession, checkpoint: str) -> None:
-        """Find the topic, and the log in the checkpoint; `start` does it, and whoever calls `write` by hand."""
+        """Find the topic and the log in the checkpoint. `start` does this; call it before `write`."""
         self._spark = spark
         ensure_connector(spark)
         self._find_topic(spark)
         self._log = DecisionLog(Files(qualified(spark, checkpoint)))
         index, count = self.share
         self._log.identify({"topic": self.topic, "partitions": self.partitions, "gateway": [index, count]})
-        if self._log.last_batches()[0] < 0:
+        if self._log.last_planned() < 0:
             self._wait(spark)
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
@@ -218,10 +214,9 @@ class Gateway:
                 raise RuntimeError(_STOPPED_IN_SPARKS_WORDS) from None
             raise
 
-    def write_batch(self, rows: DataFrame, decision: GatewayDecision, block: int | None = None) -> dict[str, Any]:
-        """Write rows as a decision says; return what was counted on the way."""
-        block = decision.block + 1 if block is None else block
-        return self._writer.write(self._query_of(decision).of(rows, block))[SEEN]
+    def write_batch(self, rows: DataFrame, decision: GatewayDecision) -> dict[str, Any]:
+        """Write rows as a decision says; return the counts."""
+        return self._writer.write(self._query_of(decision).of(rows, decision.block + 1))[SEEN]
 
     def _wait(self, spark: SparkSession) -> None:
         admin, end = Admin(spark, self.settings), time.monotonic() + WAIT_SECONDS
@@ -230,7 +225,7 @@ class Gateway:
                 raise SessionError(
                     f"group {behind[0]!r} has not read everything within {WAIT_SECONDS:.0f} s",
                     where=self.topic,
-                    hint="start its consumers, or the checkpoint that was in use before",
+                    hint="start its consumers, or use the earlier checkpoint",
                 )
             time.sleep(1)
 
@@ -239,10 +234,10 @@ class Gateway:
         found = admin.partitions(self.topic)
         if found is not None and "compact" in (admin.setting(self.topic, "cleanup.policy") or ""):
             raise ArgumentError(
-                "a compacted topic keeps a key's last message in each partition: a marker, where the key has left",
+                "a compacted topic would keep a marker as the last message of a key that has moved away",
                 where=self.topic,
                 got="cleanup.policy=compact",
-                hint="write to a topic that deletes by time, and compact behind it",
+                hint="write to a topic that deletes by time, and compact downstream",
             )
         if found is None:
             if self._wanted_partitions is None:
@@ -265,19 +260,16 @@ class Gateway:
                 self._write_markers(batch.sparkSession, decision)
             seen = self.write_batch(batch, decision)
         except Py4JJavaError as error:
-            if not _was_stopped(error):  # rows may have been refused, and later ones not
+            if not _was_stopped(error):  # the broker may have rejected rows and taken later ones
                 self._log.overrule(batch_id, decision.renumbered(now_ms).to_bytes())
             raise
-        keys = self._table.keys if self._table else ()
-        routed = {key: count for item, count in _counts(seen.get("routed")) if (key := keys[item]) is not None}
-        weight = self._count_every
-        key_of = self._query_of(decision).key_of
-        others = {key_of(item): weight * count for item, count in _counts(seen.get("others"))}
-        self._count_every = sampling(int(seen["rows"]), self._count_every)
-        self._window.add(int(seen["rows"]), routed | others)
+        rows = int(seen["rows"])
+        routed, others = self._query_of(decision).counted(seen)
+        self._count_every = sampling(rows, self._count_every)
+        self._window.add(rows, routed | others)
         self.decision = decision.counted(routed)
         self.batches += 1
-        self.rows += int(seen["rows"])
+        self.rows += rows
         self.moves += len(decision.markers) // 2
         self._log.forget_before(batch_id)
 
@@ -302,12 +294,11 @@ class Gateway:
         if self.consumers is not None and self.decider.due(decision, self._window, now_ms):
             try:
                 use = Admin(self._spark, self.settings).use(self.consumers, self.topic)
-            except SessionError:  # a broker that is away: the query waits for it, and plans a batch later
+            except SessionError:  # the broker is away: the query waits for it, and plans a batch later
                 return decision, None
         return self.decider.decide(decision, self._window, now_ms, use)
 
     def _logged(self, batch_id: int) -> GatewayDecision:
-        """Return the decision that rules for a batch of the past."""
         return GatewayDecision.from_bytes(self._log.read(batch_id))
 
     @property
@@ -332,24 +323,10 @@ class Gateway:
         return TopicWriter(self.events.sparkSession, self.options, self.topic)
 
     def _query_of(self, decision: GatewayDecision) -> RowQuery:
-        """Return the query for a decision: the last one unless routes, or the share that is counted, have changed."""
+        """Return the query for a decision: the last one unless routes, or how many rows are counted, have changed."""
         known = (decision.generation, decision.epoch, self._count_every)
         if self._query is None or self._query[0] != known:
-            self._table = RouteTable.of(decision.routes) if decision.routes else None
-            query = RowQuery(
-                self.events,
-                key=self.key,
-                value=self.value,
-                order_by=self.order_by,
-                partitions=self.partitions,
-                stamp=self.stamp,
-                keyed_source=self.keyed_source,
-                share=self.share,
-                lane=self.lane,
-                table=self._table,
-                count_every=self._count_every,
-            )
-            self._query = known, query
+            self._query = known, RowQuery(self, decision.routes, self._count_every)
         return self._query[1]
 
 
@@ -359,7 +336,7 @@ def gateway(events: DataFrame, *, key: str, topic: str, options: Mapping[str, st
 
 
 def sampling(rows: int, now: int) -> int:
-    """Return of how many rows one is counted, given a batch like those to come; what it is now as long as that will do.
+    """Return k such that counting one of k rows of such a batch counts enough; `now` as long as that is good enough.
 
     >>> sampling(1_000_000, 1), sampling(500_000, 20), sampling(60_000, 20)
     (20, 20, 1)
@@ -367,13 +344,5 @@ def sampling(rows: int, now: int) -> int:
     return now if ROWS_COUNTED // 4 <= rows // now <= 4 * ROWS_COUNTED else max(1, rows // ROWS_COUNTED)
 
 
-def _planner(chosen: str | Planner) -> Planner:
-    return planner(chosen) if isinstance(chosen, str) else chosen
-
-
 def _was_stopped(error: Exception) -> bool:
     return any(sign in str(error) for sign in _STOPPED)
-
-
-def _counts(top: list[Any] | None) -> list[tuple[Any, int]]:
-    return [(each["item"], int(each["count"])) for each in top or [] if each.get("item") is not None]

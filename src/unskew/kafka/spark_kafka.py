@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,9 @@ def ensure_connector(spark: SparkSession) -> None:
     Sessions started with ``spark.jars.packages`` have it already. Added to a running session, it serves the thread
     that calls this, and the queries that this thread starts.
     """
-    if not _has_class(spark, _PROVIDER):
+    try:
+        _class(spark, _PROVIDER)
+    except Py4JJavaError:
         for jar in connector_jars():
             spark.sql(f"ADD JAR '{jar}'")
 
@@ -54,7 +57,7 @@ def murmur2(spark: SparkSession, key: Column) -> Column:
 
 
 def constant(table: RouteTable, column: str) -> Column:
-    """Return a column of a table of routes, as one constant of the query; Spark reads it once, when it plans."""
+    """Return a column of a table of routes as one constant of the query, which Spark reads once, when it plans."""
     return sql.from_json(sql.lit(table.columns[column]), table.TYPES[column])
 
 
@@ -66,36 +69,24 @@ def place_of(key: Column, table: RouteTable) -> Column:
 
 
 class TopicWriter:
-    """Writes rows as ``rows.write.format("kafka").save()`` does, and returns what ``rows.observe`` counted on the way.
+    """Writes rows as ``rows.write.format("kafka").save()`` does, and returns what ``rows.observe`` counted.
 
-    Spark's own call runs a copy of the query and keeps what was observed to itself. What is observed is one column of
-    JSON: Java gives a thousand counts as text in a millisecond, and one by one, or in one piece, in fifty.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    options
-        Spark's options for Kafka.
-    topic
-        Where to write.
+    Spark's own call runs a copy of the query and keeps the counts to itself. The counts are one column of JSON: as
+    text, a thousand of them leave Java in a millisecond instead of fifty.
     """
 
     def __init__(self, spark: SparkSession, options: Mapping[str, str], topic: str) -> None:
         jvm: Any = spark._jvm
-        java_options = jvm.java.util.HashMap()
-        for name, value in options.items():
-            java_options.put(name, value)
         insensitive = _object(spark, "org.apache.spark.sql.catalyst.util.CaseInsensitiveMap")
-        provider = _object(spark, "org.apache.spark.sql.kafka010.KafkaSourceProvider")
-        scala_options = insensitive.apply(jvm.PythonUtils.toScalaMap(java_options))
-        self._settings, self._topic = provider.kafkaParamsForProducer(scala_options), jvm.scala.Some(topic)
+        scala_options = insensitive.apply(jvm.PythonUtils.toScalaMap(_java_map(spark, options)))
+        self._settings = _object(spark, _PROVIDER).kafkaParamsForProducer(scala_options)
+        self._topic = jvm.scala.Some(topic)
         self._writer = _object(spark, "org.apache.spark.sql.kafka010.KafkaWriter")
         self._as_java = jvm.scala.jdk.javaapi.CollectionConverters.asJava
         self._new_text = jvm.java.lang.StringBuilder
 
     def write(self, rows: DataFrame) -> dict[str, dict[str, Any]]:
-        """Write; return for each name under which something was observed what it was."""
+        """Write; return the counts by the name under which they were observed."""
         execution = rows._jdf.queryExecution()
         self._writer.write(execution, self._settings, self._topic)
         observed = self._as_java(execution.observedMetrics())
@@ -105,10 +96,10 @@ class TopicWriter:
         return found
 
     def _text(self, thing: Any) -> str:
-        """Return an object of Java's as text; a row of one column is that column in brackets.
+        """Return a Java object as text; a row of one column is that column in brackets.
 
-        In pieces: whoever asks Java for more than its buffer of 8 KiB in one answer waits 40 ms, until the system
-        acknowledges the first part of it.
+        It comes in pieces: an answer of more than Java's buffer of 8 KiB would wait 40 ms until the system
+        acknowledges its first part.
         """
         text = self._new_text()
         text.append(thing)
@@ -118,38 +109,26 @@ class TopicWriter:
 
 @dataclass(frozen=True)
 class Admin:
-    """Kafka's administration client inside Spark's Java: no other Kafka client is needed.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    settings
-        The client's settings: ``bootstrap.servers`` and whatever security asks for.
-    """
+    """Kafka's administration client inside Spark's Java: no other Kafka client is needed."""
 
     spark: SparkSession
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # of the client: bootstrap.servers, security
 
     def partitions(self, topic: str) -> int | None:
         """Return how many partitions a topic has, None if there is no such topic."""
-        with _Client(self) as client:
-            names = client.listTopics().names().get(ADMIN_SECONDS, self._seconds)
-            if topic not in names:
+        with self._client() as client:
+            if topic not in self._get(client.listTopics().names()):
                 return None
-            described = client.describeTopics([topic]).allTopicNames().get(ADMIN_SECONDS, self._seconds)
-            return int(described[topic].partitions().size())
+            return int(self._get(client.describeTopics([topic]).allTopicNames())[topic].partitions().size())
 
     def setting(self, topic: str, name: str) -> str | None:
         """Return a setting of a topic; None if we may not see it."""
-        jvm: Any = self.spark._jvm
-        resource = _class(self.spark, "org.apache.kafka.common.config.ConfigResource")
-        kind = _class(self.spark, "org.apache.kafka.common.config.ConfigResource$Type")
-        make = resource.getConstructor(_array(self.spark, [kind, jvm.java.lang.Class.forName("java.lang.String")]))
-        of_topic = make.newInstance(_array(self.spark, [kind.getField("TOPIC").get(None), topic], True))
-        with _Client(self) as client:
+        resource = "org.apache.kafka.common.config.ConfigResource"
+        kind = _class(self.spark, f"{resource}$Type")
+        of_topic = self._new(resource, [kind, "java.lang.String"], kind.getField("TOPIC").get(None), topic)
+        with self._client() as client:
             try:
-                found = client.describeConfigs([of_topic]).all().get(ADMIN_SECONDS, self._seconds)
+                found = self._get(client.describeConfigs([of_topic]).all())
             except Py4JJavaError as error:
                 if "AuthorizationException" in str(error.java_exception):
                     return None
@@ -158,19 +137,15 @@ class Admin:
             return None if entry is None else str(entry.value())
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
-        """Create a topic with the broker's own replication factor; does nothing if it is there."""
+        """Create a topic with the broker's own replication factor; does nothing if it exists."""
         jvm: Any = self.spark._jvm
         optional = jvm.java.util.Optional
-        kinds = [
-            jvm.java.lang.Class.forName(n) for n in ("java.lang.String", "java.util.Optional", "java.util.Optional")
-        ]
-        make = _class(self.spark, "org.apache.kafka.clients.admin.NewTopic").getConstructor(_array(self.spark, kinds))
-        new = make.newInstance(
-            _array(self.spark, [topic, optional.of(jvm.java.lang.Integer.valueOf(partitions)), optional.empty()], True)
-        )
-        with _Client(self) as client:
+        kinds = ["java.lang.String", "java.util.Optional", "java.util.Optional"]
+        counts = optional.of(jvm.java.lang.Integer.valueOf(partitions)), optional.empty()
+        new = self._new("org.apache.kafka.clients.admin.NewTopic", kinds, topic, *counts)
+        with self._client() as client:
             try:
-                client.createTopics([new.configs(dict(settings or {}))]).all().get(ADMIN_SECONDS, self._seconds)
+                self._get(client.createTopics([new.configs(dict(settings or {}))]).all())
             except Py4JJavaError as error:
                 if "TopicExistsException" not in str(error.java_exception):
                     raise
@@ -181,21 +156,20 @@ class Admin:
 
     def messages(self, topic: str) -> int:
         """Return how many messages were ever written to a topic; 0 if there is no such topic."""
-        with _Client(self) as client:
+        with self._client() as client:
             return sum(int(end.offset()) for end in self._ends(client, self._places(topic)).values())
 
     def is_whole(self, topic: str) -> bool:
-        """Tell whether a topic still has its first messages, in each partition; one that is not there yet will."""
-        with _Client(self) as client:
+        """Tell whether all partitions still have their first message; true if the topic does not exist yet."""
+        with self._client() as client:
             return all(end.offset() == 0 for end in self._ends(client, self._places(topic), "earliest").values())
 
     def use(self, group: str, topic: str) -> GroupUse:
         """Return how many messages of each partition a group has not committed yet, and what its members measured."""
         places = self._places(topic)
-        with _Client(self) as client:
+        with self._client() as client:
             ends = self._ends(client, places)
-            committed = client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata()
-            known = committed.get(ADMIN_SECONDS, self._seconds)
+            known = self._get(client.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata())
             found = [known.get(each) for each in places]
             lags = [
                 int(ends.get(each).offset()) - (0 if at is None else int(at.offset()))
@@ -205,53 +179,52 @@ class Admin:
             return GroupUse(tuple(lags), costs)
 
     def _places(self, topic: str) -> list[Any]:
-        """Return the topic's partitions, in order."""
         jvm: Any = self.spark._jvm
-        kinds = [jvm.java.lang.Class.forName("java.lang.String"), jvm.java.lang.Integer.TYPE]
-        place = _class(self.spark, "org.apache.kafka.common.TopicPartition").getConstructor(_array(self.spark, kinds))
-        count = self.partitions(topic) or 0
-        return [place.newInstance(_array(self.spark, [topic, partition], True)) for partition in range(count)]
+        kinds = ["java.lang.String", jvm.java.lang.Integer.TYPE]
+        numbers = range(self.partitions(topic) or 0)
+        return [self._new("org.apache.kafka.common.TopicPartition", kinds, topic, number) for number in numbers]
 
     def _ends(self, client: Any, places: list[Any], which: str = "latest") -> Any:
-        """Return where each of some partitions ends, or begins if `which` is earliest."""
+        """Return where partitions end, or begin if `which` is earliest."""
+        wanted = self._call("org.apache.kafka.clients.admin.OffsetSpec", which, [])
+        return self._get(client.listOffsets(_java_map(self.spark, dict.fromkeys(places, wanted))).all())
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
         jvm: Any = self.spark._jvm
-        spec = _class(self.spark, "org.apache.kafka.clients.admin.OffsetSpec")
-        wanted = spec.getMethod(which, _array(self.spark, [])).invoke(None, _array(self.spark, [], True))
-        asked = jvm.java.util.HashMap()
-        for each in places:
-            asked.put(each, wanted)
-        return client.listOffsets(asked).all().get(ADMIN_SECONDS, self._seconds)
-
-    @property
-    def _seconds(self) -> Any:
-        jvm: Any = self.spark._jvm
-        return jvm.java.util.concurrent.TimeUnit.SECONDS
-
-
-class _Client:
-    def __init__(self, admin: Admin) -> None:
-        self._admin = admin
-
-    def __enter__(self) -> Any:
-        spark = self._admin.spark
-        jvm: Any = spark._jvm
-        kind = jvm.java.lang.Class.forName("java.util.Properties")
         properties = jvm.java.util.Properties()
-        for name, value in self._admin.settings.items():
+        for name, value in self.settings.items():
             properties.setProperty(name, value)
-        create = _class(spark, "org.apache.kafka.clients.admin.Admin").getMethod("create", _array(spark, [kind]))
-        self._client = create.invoke(None, _array(spark, [properties], True))
-        return self._client
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._client.close()
-        if isinstance(error, Py4JJavaError):
-            cause = error.java_exception
+        client = self._call("org.apache.kafka.clients.admin.Admin", "create", ["java.util.Properties"], properties)
+        try:
+            yield client
+        except Py4JJavaError as error:
             raise SessionError(
-                f"Kafka does not do as it is told: {cause.getMessage()}",
-                where=self._admin.settings.get("bootstrap.servers"),
+                f"Kafka rejected the request: {error.java_exception.getMessage()}",
+                where=self.settings.get("bootstrap.servers"),
                 hint="is the broker running, and are the security settings right",
             ) from None
+        finally:
+            client.close()
+
+    def _get(self, future: Any) -> Any:
+        jvm: Any = self.spark._jvm
+        return future.get(ADMIN_SECONDS, jvm.java.util.concurrent.TimeUnit.SECONDS)
+
+    # Kafka's classes are known to the class loader of Spark's jars only, so py4j cannot name them.
+
+    def _new(self, name: str, kinds: list[Any], *arguments: Any) -> Any:
+        constructor = _class(self.spark, name).getConstructor(self._kinds(kinds))
+        return constructor.newInstance(_array(self.spark, "Object", arguments))
+
+    def _call(self, name: str, method: str, kinds: list[Any], *arguments: Any) -> Any:
+        found = _class(self.spark, name).getMethod(method, self._kinds(kinds))
+        return found.invoke(None, _array(self.spark, "Object", arguments))
+
+    def _kinds(self, kinds: list[Any]) -> Any:
+        jvm: Any = self.spark._jvm
+        named = [jvm.java.lang.Class.forName(kind) if isinstance(kind, str) else kind for kind in kinds]
+        return _array(self.spark, "Class", named)
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -262,17 +235,13 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str]:
     """
     found = {name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")}
     if "bootstrap.servers" not in found:
-        raise ArgumentError("which broker", where="options", hint="give kafka.bootstrap.servers")
+        raise ArgumentError("no broker is given", where="options", hint="set kafka.bootstrap.servers")
     return found
 
 
-def _loader(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
-
-
 def _class(spark: SparkSession, name: str) -> Any:
-    return _loader(spark).loadClass(name)
+    jvm: Any = spark._jvm
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
 
 
 def _object(spark: SparkSession, name: str) -> Any:
@@ -280,18 +249,18 @@ def _object(spark: SparkSession, name: str) -> Any:
     return _class(spark, f"{name}$").getField("MODULE$").get(None)
 
 
-def _has_class(spark: SparkSession, name: str) -> bool:
-    try:
-        _class(spark, name)
-    except Py4JJavaError:
-        return False
-    return True
+def _java_map(spark: SparkSession, entries: Mapping[Any, Any]) -> Any:
+    jvm: Any = spark._jvm
+    made = jvm.java.util.HashMap()
+    for key, value in entries.items():
+        made.put(key, value)
+    return made
 
 
-def _array(spark: SparkSession, items: list[Any], objects: bool = False) -> Any:
+def _array(spark: SparkSession, kind: str, items: Sequence[Any]) -> Any:
     gateway: Any = spark.sparkContext._gateway
     jvm: Any = spark._jvm
-    array = gateway.new_array(jvm.java.lang.Object if objects else jvm.java.lang.Class, len(items))
+    array = gateway.new_array(getattr(jvm.java.lang, kind), len(items))
     for at, item in enumerate(items):
         array[at] = item
     return array

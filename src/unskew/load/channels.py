@@ -15,41 +15,24 @@ Column = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ChannelUse:
-    """What an interval took of the channels themselves. Whatever was not measured is None.
+    """How busy the channels were in an interval, and their memory. What was not measured is None.
 
-    Parameters
-    ----------
-    window_seconds
-        Length of the interval.
-    idle_seconds
-        Per channel: time of the interval in which it waited for rows.
-    memory_bytes
-        Per channel: memory that it may use for state.
-    spilled
-        Per slot: whether its state lies on disk because its channel's memory did not suffice.
-    move_seconds
-        How long the moves of the last plan took, from the decision to the last installation.
-    lag_tuples
-        Per channel: rows that wait for it at the end of the interval.
-
-    Examples
-    --------
     >>> ChannelUse(window_seconds=10.0, idle_seconds=[0.0, 2.5]).utilisation.tolist()
     [1.0, 0.75]
     """
 
-    window_seconds: float
-    idle_seconds: Column | None = None
-    memory_bytes: Column | None = None
-    spilled: NDArray[np.bool_] | None = None
-    move_seconds: float = 0.0
-    lag_tuples: Column | None = None
+    window_seconds: float  # length of the interval
+    idle_seconds: Column | None = None  # per channel: time spent waiting for rows
+    memory_bytes: Column | None = None  # per channel: memory that it may use for state
+    spilled: NDArray[np.bool_] | None = None  # per slot: whether its state is on disk for lack of memory
+    move_seconds: float = 0.0  # the last plan's moves, from the decision to the last installation
+    lag_tuples: Column | None = None  # per channel: rows that wait for it at the end of the interval
 
     def __post_init__(self) -> None:
         if not self.window_seconds > 0:
             raise StatisticsError("a window must last longer than 0 seconds", got=self.window_seconds)
         if not self.move_seconds >= 0:
-            raise StatisticsError("moves take no negative time", got=self.move_seconds)
+            raise StatisticsError("moves cannot take negative time", got=self.move_seconds)
         for name in ("idle_seconds", "memory_bytes", "lag_tuples"):
             given = getattr(self, name)
             if given is not None:
@@ -59,7 +42,7 @@ class ChannelUse:
 
     @property
     def utilisation(self) -> Column | None:
-        """Busy share of the window per channel, never below 0; None where idle time was not measured."""
+        """The busy share of the window per channel, never below 0; None if idle time was not measured."""
         if self.idle_seconds is None:
             return None
         return np.maximum(1.0 - self.idle_seconds / self.window_seconds, 0.0)

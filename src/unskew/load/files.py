@@ -22,50 +22,32 @@ Column = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class KeyTable:
-    """Keys with their load and, where the file says so, their channels; sorted by key.
+    """Keys with their load and, if the file has them, their channels; sorted by key."""
 
-    Parameters
-    ----------
-    keys
-        The keys as they stand in the file; unique.
-    hashes
-        Their 64-bit hashes.
-    cost, state
-        Load and state per key; state equals cost where the file has none.
-    channel, home
-        Owner in force and owner by hash, or None where the file has no such column.
-    """
-
-    keys: pa.Array
+    keys: pa.Array  # unique, as they stand in the file
     hashes: NDArray[np.int64]
     cost: Column
-    state: Column
-    channel: NDArray[np.int32] | None
-    home: NDArray[np.int32] | None
+    state: Column  # the cost if the file has no state
+    channel: NDArray[np.int32] | None  # current owner
+    home: NDArray[np.int32] | None  # owner by hash
 
 
 def read_key_table(path: str | Path) -> KeyTable:
     """Read a CSV or Parquet file with columns ``key, cost`` and optionally ``state, channel, home``.
 
-    Raises
-    ------
-    ColumnError
-        If a column is missing.
-    StatisticsError
-        If a number is NaN, negative or missing, or a key stands twice; the message names the row, counted from 0.
+    A missing column raises `ColumnError`. A number that is NaN, negative or missing, or a repeated key, raises a
+    `StatisticsError` that names the row, counted from 0.
     """
     rows = _read(Path(path))
-    keys, cost = (_column(rows, name, str(path)) for name in ("key", "cost"))
+    where = str(path)
+    keys, cost = _column(rows, "key", where), _numbers(rows, "cost", where)
+    state = _numbers(rows, "state", where) if "state" in rows.column_names else cost
+    owners = [_channels(rows, name, where) if name in rows.column_names else None for name in ("channel", "home")]
+    _refuse_repeated(keys, where)
     order = pc.sort_indices(keys).to_numpy()
-    sorted_keys = keys.take(pa.array(order))
-    _refuse_repeated(sorted_keys, order, str(path))
-    costs = _numbers(cost, "cost", str(path))
-    owners = {
-        name: _channels(_column(rows, name, str(path)), name, str(path))[order] if name in rows.column_names else None
-        for name in ("channel", "home")
-    }
-    state = _numbers(_column(rows, "state", str(path)), "state", str(path)) if "state" in rows.column_names else costs
-    return KeyTable(sorted_keys, xxhash64([sorted_keys]), costs[order], state[order], owners["channel"], owners["home"])
+    keys = keys.take(pa.array(order))
+    channel, home = (None if owner is None else owner[order] for owner in owners)
+    return KeyTable(keys, xxhash64([keys]), cost[order], state[order], channel, home)
 
 
 def _read(path: Path) -> pa.Table:
@@ -90,7 +72,8 @@ def _column(rows: pa.Table, name: str, where: str) -> pa.Array:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _numbers(column: pa.Array, name: str, where: str) -> Column:
+def _numbers(rows: pa.Table, name: str, where: str) -> Column:
+    column = _column(rows, name, where)
     try:
         numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
@@ -98,23 +81,19 @@ def _numbers(column: pa.Array, name: str, where: str) -> Column:
     return checked_column(numbers, len(column), name)
 
 
-def _channels(column: pa.Array, name: str, where: str) -> NDArray[np.int32]:
-    numbers = _numbers(column, name, where)
+def _channels(rows: pa.Table, name: str, where: str) -> NDArray[np.int32]:
+    numbers = _numbers(rows, name, where)
     bad = np.flatnonzero((numbers != np.floor(numbers)) | (numbers > np.iinfo(np.int32).max))
     if len(bad):
         raise StatisticsError(f"{name} must be a channel number", where=f"row {bad[0]}", got=float(numbers[bad[0]]))
     return numbers.astype(np.int32)
 
 
-def _refuse_repeated(keys: pa.Array, order: NDArray[np.int64], where: str) -> None:
-    if len(keys) < 2:
-        return
-    same = pc.fill_null(pc.equal(keys[1:], keys[:-1]), False).to_numpy(zero_copy_only=False)
-    same |= np.logical_and(*(part.is_null().to_numpy(zero_copy_only=False) for part in (keys[1:], keys[:-1])))
-    if same.any():
-        at = int(np.flatnonzero(same)[0])
-        raise StatisticsError(
-            f"key {keys[at].as_py()!r} stands in rows {order[at]} and {order[at + 1]}",
-            where=where,
-            hint="add up the rows of a key first",
-        )
+def _refuse_repeated(keys: pa.Array, where: str) -> None:
+    codes = keys.dictionary_encode(null_encoding="encode").indices.to_numpy()
+    _, first, code = np.unique(codes, return_index=True, return_inverse=True)
+    repeated = np.flatnonzero(first[code] != np.arange(len(codes)))
+    if len(repeated):
+        row = repeated[0]
+        what = f"key {keys[row].as_py()!r} stands in rows {first[code[row]]} and {row}"
+        raise StatisticsError(what, where=where, hint="add up the rows of each key first")

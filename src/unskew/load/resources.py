@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from unskew.errors import ArgumentError
 
@@ -19,20 +18,20 @@ _SAMPLES = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 121)])
 
 @dataclass(frozen=True)
 class ResourceFunction:
-    """Load that a key with a given share of the tuples puts on a resource (beta_k in Gedik).
+    """The load that a key with a given share of the tuples puts on a resource (beta_k in Gedik).
 
-    `constant`, `linear` and `quadratic` are ready made: a fixed-size aggregate per key, a window of fixed length, a
-    join of such a window with itself. Write another one for an operator of yours.
+    `constant`, `linear` and `quadratic` are ready made: a fixed-size aggregate per key, a window of fixed length, and a
+    join of such a window with itself. You can write another one for your operator.
 
     Parameters
     ----------
     name
-        What it is called in messages.
+        The name in messages.
     function
         Takes an array of shares in 0..1 and returns an array of loads of the same length: finite, not negative,
         and never falling as the share grows.
     inverse
-        The share at which the load reaches a given value, where a formula exists; else it is found numerically.
+        The share at which the load reaches a given value, if there is a formula; otherwise it is found by bisection.
 
     References
     ----------
@@ -53,34 +52,27 @@ class ResourceFunction:
 
     def __post_init__(self) -> None:
         loads = self(_SAMPLES)
+        function = f"resource function {self.name!r}"
         if loads.shape != _SAMPLES.shape:
-            raise ArgumentError(
-                f"resource function {self.name!r} must return one load per share", got=loads.shape, hint="use numpy"
-            )
+            raise ArgumentError(f"{function} must return one load per share", got=loads.shape, hint="use numpy")
         if not (np.isfinite(loads).all() and (loads >= 0).all()):
-            raise ArgumentError(f"resource function {self.name!r} must be finite and not negative on 0..1")
+            raise ArgumentError(f"{function} must be finite and not negative on 0..1")
         falls = np.flatnonzero(np.diff(loads) < -1e-12 * np.abs(loads[1:]))
         if len(falls):
-            raise ArgumentError(
-                f"resource function {self.name!r} must not fall as the share grows",
-                where=f"share {_SAMPLES[falls[0] + 1]:.3g}",
-            )
+            where = f"share {_SAMPLES[falls[0] + 1]:.3g}"
+            raise ArgumentError(f"{function} must not fall as the share grows", where=where)
 
     def __call__(self, share: ArrayLike) -> Column:
-        """Return the load of keys with these shares of the tuples."""
         return np.asarray(self.function(np.asarray(share, np.float64)), np.float64)
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether every key takes the same, so that no choice of channel for hot keys can balance it."""
+        """Tell whether every key takes the same, so that moving hot keys cannot balance it."""
         ends = self([0.0, 1.0])
         return bool(ends[0] == ends[1])
 
     def largest_share_within(self, load: float) -> float:
-        """Return the greatest share in 0..1 of a key whose load is at most `load`.
-
-        A constant function answers 1: it never asks for a key to be tracked.
-        """
+        """Return the greatest share in 0..1 of a key whose load is at most `load`; 1 if the function is constant."""
         if self.is_constant:
             return 1.0
         if self.inverse is not None:
@@ -90,13 +82,15 @@ class ResourceFunction:
             return 1.0
         if load <= lowest:
             return 0.0
-        return float(brentq(lambda share: float(self([share])[0]) - load, 0.0, 1.0, xtol=1e-15, rtol=1e-12))
+        low, high = 0.0, 1.0
+        while low < (middle := (low + high) / 2) < high:
+            low, high = (middle, high) if self([middle])[0] <= load else (low, middle)
+        return low
 
     def least_total(self, keys: float) -> float:
         """Return the least total load that `keys` keys can have, whatever their shares.
 
-        Even shares give it if the function is convex, everything on one key if it is concave; the smaller of both
-        is taken.
+        A convex function has it at even shares, a concave one with everything on one key.
         """
         if self == LINEAR:
             return 1.0
@@ -115,7 +109,7 @@ class ResourceFunction:
         return total
 
     def times_share(self) -> ResourceFunction:
-        """Return the function multiplied by the share itself, as the printed Eq. 3 of Gedik has it for computation."""
+        """Return the function multiplied by the share, as Eq. 3 of Gedik is printed for computation."""
         if self.is_constant and self([0.0])[0] == 1.0:
             return LINEAR
         if self == LINEAR:
@@ -133,17 +127,12 @@ _BY_NAME = {function.name: function for function in (CONSTANT, LINEAR, QUADRATIC
 def resource_function(choice: str | ResourceFunction) -> ResourceFunction:
     """Return the resource function of that name; a `ResourceFunction` passes through.
 
-    Examples
-    --------
     >>> resource_function("quadratic")([0.5]).tolist()
     [0.25]
     """
     if isinstance(choice, ResourceFunction):
         return choice
     if choice not in _BY_NAME:
-        raise ArgumentError(
-            "there is no resource function of that name",
-            got=choice,
-            hint=f"one of {', '.join(_BY_NAME)}, or a ResourceFunction",
-        )
+        hint = f"one of {', '.join(_BY_NAME)}, or a ResourceFunction"
+        raise ArgumentError("there is no resource function of that name", got=choice, hint=hint)
     return _BY_NAME[choice]

@@ -21,24 +21,24 @@ Column = NDArray[np.float64]
 class Statistics:
     """The load of one interval: tracked keys one by one, everything else by slot.
 
-    A key that is tracked is not counted in its slot's remainder, so totals are sums over both. Keys are unique and
-    sorted by hash; two reports of one key (or two keys that share a hash) must be added up first, see `combine`.
+    A tracked key is not counted in its slot's remainder, so totals are sums over both. Keys are unique and sorted by
+    hash; use `combine` to add up several reports of one key.
 
     Parameters
     ----------
     hashes
         Tracked keys, by 64-bit hash.
     tuples, cost, state
-        Per tracked key: rows of the interval, what they cost (seconds, or rows where nothing was measured), bytes of
+        Per tracked key: rows of the interval, what they cost (seconds, or rows if nothing was measured), and bytes of
         state held.
     slot_tuples, slot_cost, slot_state
         Per slot: the same for all keys that are not tracked.
     distinct_keys
-        Estimate of how many different keys there are, tracked or not.
+        Estimated number of different keys, tracked or not.
     keys
-        The tracked keys themselves, where known, for reports; null for those without rows.
+        The tracked keys themselves, if known, for reports; null for those without rows.
     use
-        How busy the channels were and what memory they have, where known; `combine` leaves it to whoever knows it.
+        How busy the channels were and what memory they have, if known; `combine` leaves it out.
 
     Examples
     --------
@@ -70,22 +70,15 @@ class Statistics:
         if self.keys is not None:
             object.__setattr__(self, "keys", self.keys.take(pa.array(order)))
         object.__setattr__(self, "distinct_keys", max(float(self.distinct_keys), float(len(hashes))))
-        repeated = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
+        repeated = self.hashes[1:][self.hashes[1:] == self.hashes[:-1]]
         if len(repeated):
-            raise StatisticsError(
-                "a key is reported twice", got=int(self.hashes[repeated[0]]), hint="add reports up with combine()"
-            )
+            raise StatisticsError("a key is reported twice", got=int(repeated[0]), hint="add reports up with combine()")
 
     @classmethod
     def of_keys(
-        cls,
-        hashes: object,
-        cost: object,
-        state: object = None,
-        tuples: object = None,
-        keys: pa.Array | None = None,
+        cls, hashes: object, cost: object, state: object = None, tuples: object = None, keys: pa.Array | None = None
     ) -> Statistics:
-        """Build statistics that list every key; state and tuples are taken for equal to the cost where not given."""
+        """Build statistics that list every key; state and tuples default to the cost."""
         return cls(
             np.asarray(hashes, np.int64),
             tuples=np.asarray(cost if tuples is None else tuples, np.float64),
@@ -95,21 +88,18 @@ class Statistics:
         )
 
     def cost_and_state(self, hashes: NDArray[np.int64]) -> tuple[Column, Column]:
-        """Return cost and state of the given keys; 0 for those that are not tracked.
+        """Return the cost and state of the given keys, 0 if they are not tracked.
 
         >>> Statistics.of_keys([3, 7], cost=[1.0, 5.0]).cost_and_state(np.array([7, 4]))[0].tolist()
         [5.0, 0.0]
         """
         place = np.searchsorted(self.hashes, hashes)
-        known = np.append(self.hashes, 0)[place] == hashes
-        known &= place < len(self.hashes)
-        return (
-            np.where(known, np.append(self.cost, 0.0)[place], 0.0),
-            np.where(known, np.append(self.state, 0.0)[place], 0.0),
-        )
+        known = (place < len(self.hashes)) & (np.append(self.hashes, 0)[place] == hashes)
+        cost, state = (np.where(known, np.append(column, 0.0)[place], 0.0) for column in (self.cost, self.state))
+        return cost, state
 
     def without(self, hashes: NDArray[np.int64]) -> Statistics:
-        """Return the same without some keys, whose load then counts nowhere.
+        """Return the statistics without some keys and their load.
 
         >>> Statistics.of_keys([3, 7], cost=[1.0, 5.0]).without(np.array([7])).total_cost
         1.0
@@ -120,35 +110,31 @@ class Statistics:
         return replace(self, keys=keys, distinct_keys=self.distinct_keys - len(self.hashes) + len(left), **columns)
 
     def by_slot(self, slots: int) -> tuple[Column, Column, Column]:
-        """Return tuples, cost and state of each of `slots` slots; all 0 if these statistics list every key."""
+        """Return the tuples, cost and state of each of `slots` slots; all 0 if the statistics list every key."""
         columns = self.slot_tuples, self.slot_cost, self.slot_state
         if len(self.slot_tuples) == slots:
             return columns
         if any(column.any() for column in columns):
-            raise StatisticsError(f"statistics speak of {len(self.slot_tuples)} slots, the table has {slots}")
+            raise StatisticsError(f"the statistics have {len(self.slot_tuples)} slots, the table has {slots}")
         return np.zeros(slots), np.zeros(slots), np.zeros(slots)
 
     @property
     def total_tuples(self) -> float:
-        """Rows of the interval."""
         return float(self.tuples.sum() + self.slot_tuples.sum())
 
     @property
     def total_cost(self) -> float:
-        """Cost of the interval."""
         return float(self.cost.sum() + self.slot_cost.sum())
 
     @property
     def total_state(self) -> float:
-        """Bytes of state held."""
         return float(self.state.sum() + self.slot_state.sum())
 
 
 def combine(reports: list[Statistics]) -> Statistics:
     """Add up what several channels reported for the same interval.
 
-    Keys that several channels report (split keys, or hashes that collide) are added up. Distinct keys are taken as
-    disjoint but for those seen twice by hash.
+    The load of keys that several channels report is added up. Other keys count as different.
     """
     if not reports:
         return Statistics.of_keys([], [])
@@ -166,17 +152,16 @@ def combine(reports: list[Statistics]) -> Statistics:
     keys = None
     if all(r.keys is not None for r in reports):
         names = pa.concat_arrays([r.keys for r in reports])
-        last = np.lexsort((-np.arange(len(where)), names.is_valid()))  # of each key the first that has a name
+        last = np.lexsort((-np.arange(len(where)), names.is_valid()))  # so that the first name of each key wins
         first = np.full(len(hashes), -1)
         first[where[last]] = last
         keys = names.take(pa.array(first))
-    repeated = len(where) - len(hashes)
-    distinct = sum(r.distinct_keys for r in reports) - repeated
+    distinct = sum(r.distinct_keys for r in reports) - (len(where) - len(hashes))
     return Statistics(hashes, distinct_keys=distinct, keys=keys, use=None, **added, **remainder)
 
 
 def add_intervals(intervals: list[Statistics]) -> Statistics:
-    """Add up the load of intervals that followed one another: rows and cost are sums, state is that of the last one.
+    """Add up the load of consecutive intervals: rows and cost are sums, state is that of the last one.
 
     >>> first, second = Statistics.of_keys([1], [2.0], state=[10.0]), Statistics.of_keys([1, 2], [3.0, 1.0])
     >>> both = add_intervals([first, second])
@@ -189,11 +174,7 @@ def add_intervals(intervals: list[Statistics]) -> Statistics:
 
 
 def add_up(values: NDArray[Any], by: NDArray[Any], count: int) -> Column:
-    """Return the sum of `values` for each of `count` groups; ``by[i]`` is the group of ``values[i]``.
-
-    >>> add_up(np.array([1.0, 2.0, 4.0]), by=np.array([0, 1, 0]), count=3).tolist()
-    [5.0, 2.0, 0.0]
-    """
+    """Return the sum of `values` for each of `count` groups; ``by[i]`` is the group of ``values[i]``."""
     return np.bincount(by, values, count).astype(np.float64, copy=False)
 
 
@@ -204,10 +185,6 @@ def checked_column(values: object, length: int, name: str) -> Column:
         raise StatisticsError(f"{name} has {len(column)} rows where {length} are needed")
     bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
     if len(bad):
-        raise StatisticsError(
-            f"{name} must be a finite number of at least 0",
-            where=f"row {bad[0]}",
-            got=float(column[bad[0]]),
-            hint="drop the row or report 0",
-        )
+        what, hint = f"{name} must be a finite number of at least 0", "drop the row or report 0"
+        raise StatisticsError(what, where=f"row {bad[0]}", got=float(column[bad[0]]), hint=hint)
     return column

@@ -1,4 +1,4 @@
-"""What may run per key: one operator per file."""
+"""The operators, one per file, and what they share."""
 
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import Clock, Mergeable, Operator, Updated

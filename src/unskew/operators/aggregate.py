@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import chain
 from typing import Self
 
 import pyarrow as pa
@@ -13,15 +15,16 @@ from pyarrow import types
 from unskew.errors import ArgumentError
 from unskew.operators.aggregate_distinct import ApproximateDistinct
 from unskew.operators.aggregate_functions import Count, Max, Mean, Min, Result, Sum
-from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy
+from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy, Top
 from unskew.operators.aggregate_percentile import Median, Percentile, PercentileApprox
 from unskew.operators.aggregate_sets import CollectSet, CountDistinct
-from unskew.operators.aggregate_top import Top
 from unskew.operators.aggregate_variance import StddevPop, StddevSamp, VarPop, VarSamp
-from unskew.operators.base import Clock, Mergeable, require_column
+from unskew.operators.base import Clock, Mergeable, refuse_key_names, require_column
+from unskew.operators.lists import one_array
 from unskew.operators.presum import Presum, quoted
 from unskew.state.groups import Groups
 
+# the functions by their names in Spark; "top" is ours
 RESULTS: dict[str, type[Result]] = {
     "count": Count,
     "sum": Sum,
@@ -49,7 +52,6 @@ RESULTS: dict[str, type[Result]] = {
     "percentile_approx": PercentileApprox,
     "approx_percentile": PercentileApprox,
 }
-"""The functions by the names that Spark has for them; ``top`` is ours."""
 
 _ANY_ROW = "*"
 _COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")  # not within backticks
@@ -113,78 +115,57 @@ class Aggregate(Mergeable):
         text = f"Aggregate({', '.join(f'{name}={text!r}' for name, text in self.columns.items())})"
         return f"{text}.complete()" if self.output_mode == "complete" else text
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Aggregate) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse columns that do not exist or cannot be aggregated so."""
-        self.__dict__.pop("_results", None)  # a copy of a bound operator has the other input's
-        repeated = sorted({*self.key} & {*self.columns})
-        if repeated:
-            raise ArgumentError("a result has the name of a key column", got=repeated[0], hint="choose another name")
+        self.__dict__.pop("_results", None)  # a copy of a bound operator has those of its old input
+        refuse_key_names(self.key, self.columns)
         super().check()
         self.commutative = all(result.commutative for result in self._results)
         self.memory = "linear" if any(result.grows for result in self._results) else "constant"
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The columns that are aggregated; none for a count of rows."""
         return tuple(column.name for result in self._results for column in result.columns)
 
     @property
     def value_schema(self) -> pa.Schema:
-        """The state of all results, one after the other."""
         return pa.schema([field for result in self._results for field in result.state])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key columns and the results."""
         return pa.schema([*self.key_schema, *(pa.field(result.name, result.kind) for result in self._results)])
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Aggregate the rows of each group."""
-        arrays = []
-        for result in self._results:
-            arrays.extend(result.lift([_joined(rows.column(column.name)) for column in result.columns], groups))
-        return pa.Table.from_arrays(arrays, schema=self.value_schema)
+        lifted = [result.lift(_arrays(rows, result.columns), groups) for result in self._results]
+        return pa.Table.from_arrays(list(chain.from_iterable(lifted)), schema=self.value_schema)
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Aggregate aggregates."""
-        arrays = []
-        for result in self._results:
-            arrays.extend(result.merge([_joined(values.column(field.name)) for field in result.state], groups))
-        return pa.Table.from_arrays(arrays, schema=self.value_schema)
+        merged = [result.merge(_arrays(values, result.state), groups) for result in self._results]
+        return pa.Table.from_arrays(list(chain.from_iterable(merged)), schema=self.value_schema)
 
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return keys and results."""
-        results = [result.finish([_joined(values.column(f.name)) for f in result.state]) for result in self._results]
+        results = [result.finish(_arrays(values, result.state)) for result in self._results]
         return pa.Table.from_arrays([*keys.columns, *results], schema=self.output_schema)
 
     def presum(self, clock: Clock) -> Presum | None:
-        """Have Spark aggregate the batch, if it knows all of these aggregates."""
-        states: list[str] = []
-        for result in self._results:
-            made = result.sql(*(quoted(column.name) for column in result.columns))
-            if made is None:
-                return None
-            states += made
-        return Presum(states=tuple(states), ordered=not self.commutative)
+        made = [result.sql(*(quoted(column.name) for column in result.columns)) for result in self._results]
+        known = [states for states in made if states is not None]
+        if len(known) < len(made):
+            return None
+        return Presum(states=tuple(chain.from_iterable(known)), ordered=not self.commutative)
 
     def from_presum(self, rows: pa.Table) -> pa.Table:
-        """Name the columns."""
         return rows.rename_columns(self.combined_schema.names).cast(self.combined_schema)
 
     @cached_property
     def _results(self) -> tuple[Result, ...]:
-        results = []
-        for name, (make, columns, options) in self._calls.items():
-            fields = [require_column(self.input_schema, column) for column in columns]
-            plain = (pa.field(f.name, f.type.value_type if types.is_dictionary(f.type) else f.type) for f in fields)
-            results.append(make(name, tuple(plain), options))
-        return tuple(results)
+        return tuple(
+            make(name, tuple(self._field(column) for column in columns), options)
+            for name, (make, columns, options) in self._calls.items()
+        )
+
+    def _field(self, column: str) -> pa.Field:
+        field = require_column(self.input_schema, column)
+        return pa.field(field.name, field.type.value_type if types.is_dictionary(field.type) else field.type)
 
 
 def expression_column(text: str) -> str:
@@ -211,7 +192,9 @@ def parse_call(name: str, text: str) -> tuple[type[Result], list[str], tuple[str
     """Return function, columns and options of a call in words."""
     call = _CALL.fullmatch(text)
     make = RESULTS.get(call[1].lower()) if call else None
+    hint = f"one of {function_names()}"
     if call and make is not None:
+        hint = f"write {call[1].lower()}{make.spelling}"
         words = [call[2]] if call[2] and call[2] != _ANY_ROW else []
         if make.most_columns + make.most_options > 1:
             words = [word.strip() for word in _COMMA.split(call[2] or "")]
@@ -219,9 +202,6 @@ def parse_call(name: str, text: str) -> tuple[type[Result], list[str], tuple[str
         enough = make.least_columns <= len(columns) and len(options) <= make.most_options
         if enough and all(words) and (call[2] != _ANY_ROW or make is Count):
             return make, columns, tuple(options)
-    hint = f"one of {function_names()}"
-    if call and make is not None:
-        hint = f"write {call[1].lower()}{make.spelling}"
     raise ArgumentError("unskew has no such aggregate", where=f"result {name!r}", got=text, hint=hint)
 
 
@@ -230,6 +210,6 @@ def _column(word: str) -> str:
     return expression_column(word[1:-1].replace("``", "`")) if quoted else word
 
 
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return array.dictionary_decode() if types.is_dictionary(array.type) else array
+def _arrays(table: pa.Table, fields: Iterable[pa.Field]) -> list[pa.Array]:
+    arrays = [one_array(table.column(field.name)) for field in fields]
+    return [array.dictionary_decode() if types.is_dictionary(array.type) else array for array in arrays]

@@ -1,9 +1,8 @@
-"""How many different values there are, about."""
+"""The approximate number of different values."""
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
-from unskew.operators.aggregate_functions import Result
+from unskew.operators.aggregate_functions import Result, anything
+from unskew.operators.base import Floats, Numbers
 from unskew.operators.lists import cut, spread_out
-from unskew.operators.reductions import Numbers, valid_rows
+from unskew.operators.reductions import valid_rows
 from unskew.state.groups import Groups
 from unskew.state.index import fixed
 
@@ -49,11 +49,13 @@ class ApproximateDistinct(Result):
     HyperLogLog sketches, 2017, section 2.4.
     """
 
-    most_options: ClassVar[int] = 1
-    spelling: ClassVar[str] = "(x[, error])"
+    most_options = 1
+    fits = staticmethod(anything)
+    spelling = "(x[, error])"
+    kind = pa.int64()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        xxhash64([pa.nulls(0, self.columns[0].type)], names=[self.columns[0].name])  # raises if it cannot be hashed
         try:
             bits = self.bits
         except ValueError:
@@ -62,20 +64,10 @@ class ApproximateDistinct(Result):
             hint = "a number from 0.0022 to 0.27, by default 0.05"
             raise ArgumentError("this is not a relative error", where=self.name, got=self.option, hint=hint)
 
-    def fits(self, kind: pa.DataType) -> bool:
-        """Accept what can be hashed."""
-        xxhash64([pa.nulls(0, kind)], names=[self.columns[0].name])
-        return True
-
     @property
     def bits(self) -> int:
         """Number of bits that choose a register."""
         return math.ceil(2 * math.log2(1.106 / float(self.option or _DEFAULT_ERROR)))
-
-    @property
-    def kind(self) -> pa.DataType:
-        """A long."""
-        return pa.int64()
 
     @property
     def state(self) -> list[pa.Field]:
@@ -83,7 +75,6 @@ class ApproximateDistinct(Result):
         return [pa.field(self.name, pa.list_(pa.from_numpy_dtype(self._entry)))]
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Hash values."""
         hashes = xxhash64([columns[0]], names=[self.columns[0].name])
         if columns[0].null_count:
             valid = valid_rows(columns[0])
@@ -93,12 +84,10 @@ class ApproximateDistinct(Result):
         return [self._union(entries, np.empty(0, np.int32), groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Take the greatest of each register."""
         entries, starts = spread_out(states[0])
         return [self._union(entries.to_numpy(), starts, groups)]
 
     def finish(self, states: list[pa.Array]) -> pa.Array:
-        """Estimate."""
         entries, starts = spread_out(states[0])
         threshold = _LINEAR_COUNTING_UP_TO[self.bits - _FEWEST_BITS]
         estimates = _kernel_estimates(fixed(entries.to_numpy()), fixed(starts), self.bits, threshold)
@@ -170,7 +159,7 @@ def _kernel_union(
 
 
 @njit(cache=True)
-def _kernel_estimates(entries: Entries, starts: NDArray[np.int32], bits: int, threshold: int) -> NDArray[np.float64]:
+def _kernel_estimates(entries: Entries, starts: NDArray[np.int32], bits: int, threshold: int) -> Floats:
     """Estimate the number of values behind each group's registers: by linear counting if few, else by Ertl's."""
     size, most = 1 << bits, 64 - bits
     estimates = np.empty(len(starts) - 1)

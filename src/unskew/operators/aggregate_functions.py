@@ -1,10 +1,9 @@
-"""The first aggregate functions, one class each: how values become state, states one state, and state a result."""
+"""The common aggregate functions, one class each: values become state, states merge, and state becomes a result."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from unskew.errors import ColumnError, RangeError
-from unskew.operators.reductions import greatest_by_group, least_by_group, sum_by_group
+from unskew.operators.reductions import extreme_rows, sum_by_group, take_rows
 from unskew.state.groups import Groups
 
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -22,45 +21,44 @@ _MOST_DIGITS = 38
 _DIGITS_FOR_SUMS, _DIGITS_FOR_MEANS = 10, 4
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether values of a type can be added up."""
+    return any(test(kind) for test in (types.is_signed_integer, types.is_floating, types.is_decimal128))
+
+
+def has_order(kind: pa.DataType) -> bool:
+    """Tell whether values of a type can be compared."""
+    ordered = (types.is_temporal, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return is_number(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
+
+
+def anything(kind: pa.DataType) -> bool:
+    """Accept every type."""
+    return True
+
+
 @dataclass(frozen=True)
 class Result(ABC):
-    """One aggregate function over columns.
-
-    Parameters
-    ----------
-    name
-        What the result is called.
-    columns
-        The columns that it is over.
-    options
-        What was written behind the columns, if anything: ``("3",)`` in ``"top(price, 3)"``.
-    """
+    """One aggregate function over columns."""
 
     name: str
     columns: tuple[pa.Field, ...]
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # what stands behind the columns: ("3",) in "top(price, 3)"
 
     least_columns: ClassVar[int] = 1
     most_columns: ClassVar[int] = 1
     most_options: ClassVar[int] = 0
-
-    spelling: ClassVar[str] = "(x)"
-    """What stands behind the function's name, for hints."""
-
-    commutative: ClassVar[bool] = True
-    """Whether states may be merged in any order."""
-
-    grows: ClassVar[bool] = False
-    """Whether the state of a key grows with its rows, without a bound."""
+    fits: ClassVar[staticmethod[[pa.DataType], bool]] = staticmethod(is_number)  # which types the first column may have
+    spelling: ClassVar[str] = "(x)"  # what stands behind the function's name, for hints
+    commutative: ClassVar[bool] = True  # whether states may be merged in any order
+    grows: ClassVar[bool] = False  # whether the state of a key grows with its rows, without a bound
 
     def __post_init__(self) -> None:
         for column in self.columns[:1]:
             if not self.fits(column.type):
-                raise ColumnError(
-                    f"{_CAPITAL.sub('_', type(self).__name__).lower()} does not work on this type",
-                    where=f"column {column.name!r}",
-                    got=str(column.type),
-                )
+                function = _CAPITAL.sub("_", type(self).__name__).lower()
+                where = f"column {column.name!r}"
+                raise ColumnError(f"{function} does not work on this type", where=where, got=str(column.type))
 
     @property
     def option(self) -> str | None:
@@ -68,18 +66,9 @@ class Result(ABC):
         return self.options[0] if self.options else None
 
     @property
-    def input_kind(self) -> pa.DataType:
-        """The type of the first column."""
-        return self.columns[0].type
-
-    def fits(self, kind: pa.DataType) -> bool:
-        """Tell whether columns of this type can be aggregated so."""
-        return is_number(kind)
-
-    @property
-    @abstractmethod
     def kind(self) -> pa.DataType:
-        """The type of the result."""
+        """The type of the result; by default that of the first column."""
+        return self.columns[0].type
 
     @property
     def state(self) -> list[pa.Field]:
@@ -88,7 +77,7 @@ class Result(ABC):
 
     @abstractmethod
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Return the state that the values of each group amount to."""
+        """Return the state that each group's values amount to."""
 
     @abstractmethod
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
@@ -99,34 +88,25 @@ class Result(ABC):
         return states[0]
 
     def sql(self, *columns: str) -> list[str] | None:
-        """Return what Spark makes `lift`'s state with, in SQL over quoted columns; None if it cannot."""
+        """Return the SQL, over quoted columns, with which Spark makes `lift`'s state; None if it cannot."""
         return None
 
 
 class Count(Result):
     """Rows, or values that are not null."""
 
-    least_columns: ClassVar[int] = 0
-    spelling: ClassVar[str] = "[(x)]"
-
-    def fits(self, kind: pa.DataType) -> bool:
-        """Accept every type."""
-        return True
-
-    @property
-    def kind(self) -> pa.DataType:
-        """A long."""
-        return pa.int64()
+    least_columns = 0
+    fits = staticmethod(anything)
+    spelling = "[(x)]"
+    kind = pa.int64()
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Count."""
         if not columns or columns[0].null_count == 0:
             return [pa.array(groups.counts)]
         valid = columns[0].is_valid().to_numpy(zero_copy_only=False)
         return [pa.array(np.bincount(groups.group_of_row[valid], minlength=len(groups)))]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Add counts up."""
         return [sum_by_group(states[0], groups).fill_null(0)]
 
     def sql(self, *columns: str) -> list[str]:
@@ -138,15 +118,12 @@ class Sum(Result):
 
     @property
     def kind(self) -> pa.DataType:
-        """Spark's type for sums."""
-        return _type_of_sum(self.input_kind)
+        return _type_of_sum(self.columns[0].type)
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Add values up."""
         return [sum_by_group(_as(columns[0], self.kind), groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Add sums up."""
         return [sum_by_group(states[0], groups)]
 
     def sql(self, *columns: str) -> list[str]:
@@ -158,30 +135,26 @@ class Mean(Result):
 
     @property
     def kind(self) -> pa.DataType:
-        """Spark's type for means."""
-        if types.is_decimal(self.input_kind):
-            digits = min(_MOST_DIGITS, self.input_kind.precision + _DIGITS_FOR_MEANS)
-            return pa.decimal128(digits, min(_MOST_DIGITS, self.input_kind.scale + _DIGITS_FOR_MEANS))
-        return pa.float64()
+        values = self.columns[0].type
+        if not types.is_decimal(values):
+            return pa.float64()
+        digits, scale = values.precision + _DIGITS_FOR_MEANS, values.scale + _DIGITS_FOR_MEANS
+        return pa.decimal128(min(_MOST_DIGITS, digits), min(_MOST_DIGITS, scale))
 
     @property
     def state(self) -> list[pa.Field]:
-        """Sum and number."""
-        total = _type_of_sum(self.input_kind) if types.is_decimal(self.input_kind) else pa.float64()
+        total = _type_of_sum(self.columns[0].type) if types.is_decimal(self.kind) else pa.float64()
         return [pa.field(f"{self.name}.sum", total), pa.field(f"{self.name}.count", pa.int64())]
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Add values up, and count them."""
         # longs beyond 2**53 are rounded, as Spark rounds them
         total = sum_by_group(columns[0].cast(self.state[0].type, safe=False), groups)
         return [total, *Count(self.name, self.columns).lift(columns, groups)]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Add both up."""
         return [sum_by_group(states[0], groups), sum_by_group(states[1], groups).fill_null(0)]
 
     def finish(self, states: list[pa.Array]) -> pa.Array:
-        """Divide."""
         total, count = states
         if not types.is_decimal(self.kind):
             return pc.divide(total, count.cast(pa.float64()))  # a sum of nothing is null, so is its mean
@@ -192,56 +165,27 @@ class Mean(Result):
         return [f"sum({value})" if types.is_decimal(self.kind) else f"sum(double({value}))", f"count({value})"]
 
 
-class Extreme(Result):
-    """The smallest or greatest value."""
-
-    pick: Callable[[pa.Array, Groups], pa.Array]
-
-    def fits(self, kind: pa.DataType) -> bool:
-        """Accept what has an order."""
-        return has_order(kind)
-
-    @property
-    def kind(self) -> pa.DataType:
-        """The type of the values."""
-        return self.input_kind
-
-    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Choose among values."""
-        return [type(self).pick(_as(columns[0], self.kind), groups)]
-
-    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Choose among those chosen."""
-        return [type(self).pick(states[0], groups)]
-
-
-class Min(Extreme):
+class Min(Result):
     """The smallest value."""
 
-    pick = staticmethod(least_by_group)
+    fits = staticmethod(has_order)
+    greatest: ClassVar[bool] = False
+
+    def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        values = _as(columns[0], self.kind)
+        return [take_rows(values, extreme_rows(values, groups, greatest=self.greatest))]
+
+    def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
+        return self.lift(states, groups)
 
     def sql(self, *columns: str) -> list[str]:
-        return [f"min({columns[0]})"]
+        return [f"{'max' if self.greatest else 'min'}({columns[0]})"]
 
 
-class Max(Extreme):
+class Max(Min):
     """The greatest value."""
 
-    pick = staticmethod(greatest_by_group)
-
-    def sql(self, *columns: str) -> list[str]:
-        return [f"max({columns[0]})"]
-
-
-def has_order(kind: pa.DataType) -> bool:
-    """Tell whether values of a type can be compared."""
-    ordered = (types.is_temporal, types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return is_number(kind) or types.is_boolean(kind) or any(test(kind) for test in ordered)
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Tell whether values of a type can be added up."""
-    return any(test(kind) for test in (types.is_signed_integer, types.is_floating, types.is_decimal128))
+    greatest = True
 
 
 def _type_of_sum(kind: pa.DataType) -> pa.DataType:

@@ -13,10 +13,10 @@ from pyarrow import types
 
 from unskew.errors import ArgumentError
 from unskew.operators.aggregate_functions import is_number
-from unskew.operators.aggregate_sets import Bag
-from unskew.operators.bags import Bags
-from unskew.operators.lists import spread_out
-from unskew.operators.reductions import Numbers, take_rows
+from unskew.operators.aggregate_sets import Bag, Bags
+from unskew.operators.base import Floats, Numbers
+from unskew.operators.lists import spread_out, starts_of
+from unskew.operators.reductions import take_rows
 from unskew.state.index import fixed
 
 _DEFAULT_ACCURACY = 10_000
@@ -35,10 +35,12 @@ class Percentile(Bag):
     A batch reads and writes all values of the keys that it touches. ``percentile_approx`` keeps fewer.
     """
 
-    most_options: ClassVar[int] = 1
-    grows: ClassVar[bool] = True
+    most_options = 1
+    fits = staticmethod(is_number)
+    grows = True
     counters: ClassVar[tuple[str, ...]] = ("count",)
-    spelling: ClassVar[str] = "(x, p)"
+    spelling = "(x, p)"
+    kind = pa.float64()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,24 +48,14 @@ class Percentile(Bag):
             hint = "a number from 0 to 1, such as 0.5 for the median"
             raise ArgumentError("this is not a percentage", where=self.name, got=self.option, hint=hint)
 
-    def fits(self, kind: pa.DataType) -> bool:
-        """Accept numbers."""
-        return is_number(kind)
-
     @property
     def percentage(self) -> float:
         """The share of the values that lie below the result; NaN if it is not a number."""
         return _number(self.option)
 
-    @property
-    def kind(self) -> pa.DataType:
-        """A double."""
-        return pa.float64()
-
     def finish(self, states: list[pa.Array]) -> pa.Array:
-        """Interpolate between the two values next to the place that is asked for."""
         values, starts = spread_out(states[0])
-        up_to = np.concatenate(([0], np.cumsum(states[1].flatten().to_numpy())))
+        up_to = starts_of(states[1].flatten().to_numpy())
         before, total = up_to[starts[:-1]], np.diff(up_to[starts])
         nothing = total == 0
         place = np.where(nothing, 0, total - 1) * self.percentage
@@ -78,13 +70,13 @@ class Percentile(Bag):
 class Median(Percentile):
     """``median(x)``: the value in the middle, exactly; the same as ``percentile(x, 0.5)``."""
 
-    most_options: ClassVar[int] = 0
-    spelling: ClassVar[str] = "(x)"
+    most_options = 0
+    spelling = "(x)"
+    percentage = 0.5
 
-    @property
-    def percentage(self) -> float:
-        """One half."""
-        return 0.5
+
+def _has_ranks(kind: pa.DataType) -> bool:
+    return is_number(kind) or types.is_date(kind) or types.is_timestamp(kind)
 
 
 class PercentileApprox(Percentile):
@@ -99,15 +91,15 @@ class PercentileApprox(Percentile):
     As in Spark, a p below ``1 / accuracy`` gives the least value, and one above ``1 - 1 / accuracy`` the greatest.
 
     The state is a summary like Greenwald and Khanna's: some of the values, in order, with two counters each. At least
-    ``sum(up_to)`` values are at most x, where the sum goes over all entries up to x and with it. At most ``sum(below)``
-    values are less than x; this sum goes over the entries before x. A value that is left out hands its `up_to` to its
-    right neighbour and its `below` to its left one, so both bounds stay true. To merge summaries is to unite their
-    values and to add the counters of equal ones up. The guarantee needs that from one entry to the next the bounds
-    differ by at most ``2 * floor(n / accuracy)``, and merging preserves that.
+    ``sum(up_to)`` values are at most x, summed over the entries up to and including x. At most ``sum(below)`` values
+    are less than x, summed over the entries before x. A value that is left out hands its `up_to` to its right neighbour
+    and its `below` to its left one, so both bounds stay true. Merging unites the values of summaries and adds up the
+    counters of equal ones. The guarantee needs the bounds to differ by at most ``2 * floor(n / accuracy)`` from one
+    entry to the next, and merging preserves that.
 
-    Values are left out when a key has more than ``4 * accuracy`` entries, no more than it takes to get down to half of
-    that. An entry takes 16 bytes and its value. No bound on the size is proven, since summaries may be merged in any
-    order. For values that came batch by batch, at random, rising or ever closer to the median, we measured at most
+    When a key has more than ``4 * accuracy`` entries, values are left out until half as many remain, if the guarantee
+    allows it. An entry takes its value and 16 bytes. No bound on the size is proven, since summaries may be merged in
+    any order. For values that came batch by batch, at random, rising or ever closer to the median, we measured at most
     ``6 * accuracy`` entries; where a thousand summaries of equal size were merged two by two, ``17 * accuracy``.
 
     References
@@ -116,20 +108,17 @@ class PercentileApprox(Percentile):
     computation of order-statistics over sensor networks, PODS 2004 (merging).
     """
 
-    most_options: ClassVar[int] = 2
-    grows: ClassVar[bool] = False
-    counters: ClassVar[tuple[str, ...]] = ("up_to", "below")
-    spelling: ClassVar[str] = "(x, p[, accuracy])"
+    most_options = 2
+    fits = staticmethod(_has_ranks)
+    grows = False
+    counters = ("up_to", "below")
+    spelling = "(x, p[, accuracy])"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.accuracy <= _MOST_ACCURACY:
             hint = "a whole number, by default 10000; the rank is off by at most n / accuracy"
             raise ArgumentError("this is not an accuracy", where=self.name, got=self.options[1], hint=hint)
-
-    def fits(self, kind: pa.DataType) -> bool:
-        """Accept numbers, dates and timestamps."""
-        return is_number(kind) or types.is_date(kind) or types.is_timestamp(kind)
 
     @property
     def accuracy(self) -> int:
@@ -140,11 +129,9 @@ class PercentileApprox(Percentile):
 
     @property
     def kind(self) -> pa.DataType:
-        """The type of the values."""
-        return self.input_kind
+        return self.columns[0].type
 
     def thinned(self, bags: Bags) -> Bags:
-        """Leave out values of groups that have many."""
         if bags.lengths.max(initial=0) <= _MANY * self.accuracy:
             return bags
         up_to, below = (fixed(counter) for counter in bags.counters)
@@ -152,7 +139,6 @@ class PercentileApprox(Percentile):
         return Bags([column.take(pa.array(kept)) for column in bags.columns], counters, lengths)
 
     def finish(self, states: list[pa.Array]) -> pa.Array:
-        """Choose the value whose rank is nearest to the one wanted, by what is known of ranks."""
         values, starts = spread_out(states[0])
         up_to, below = (fixed(state.flatten().to_numpy()) for state in states[1:])
         return take_rows(values, _kernel_nearest(up_to, below, fixed(starts), self.percentage, 1 / self.accuracy))
@@ -165,7 +151,7 @@ def _number(text: str | None) -> float:
         return math.nan
 
 
-def _doubles(values: pa.Array) -> NDArray[np.float64]:
+def _doubles(values: pa.Array) -> Floats:
     if types.is_decimal(values.type):
         values = values.cast(pa.string())  # text becomes the nearest double; Arrow's own way may miss it
     return np.asarray(values.cast(pa.float64(), safe=False).fill_null(0).to_numpy())

@@ -1,21 +1,38 @@
-"""Different values, exactly: how many there are, and which."""
+"""Functions of each group's different values: exact counts, and the values themselves."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 from pyarrow import types
 
 from unskew.errors import ArgumentError
 from unskew.operators.aggregate_functions import Result, has_order
-from unskew.operators.bags import Bags, united
-from unskew.operators.lists import concatenated, cut, lengths_of
-from unskew.operators.reductions import valid_rows
+from unskew.operators.base import Numbers
+from unskew.operators.lists import concatenated, cut, lengths_of, starts_of
+from unskew.operators.reductions import valid_rows, whole_numbers
 from unskew.state.groups import Groups
+from unskew.state.index import fixed
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """The different values of each group: group by group, each group's rising."""
+
+    columns: Sequence[pa.Array]  # the values; several arrays if a value has several parts
+    counters: Sequence[Numbers]  # numbers that belong to each value
+    lengths: Numbers  # how many values each group has
+
+    @property
+    def starts(self) -> Numbers:
+        return starts_of(self.lengths)
 
 
 class Bag(Result):
@@ -25,12 +42,8 @@ class Bag(Result):
     the whole lists of its keys. Merging is a union that adds counters up, so any order gives the same state.
     """
 
-    counters: ClassVar[tuple[str, ...]] = ()
-    """What is counted for each value; 1 for each row."""
-
-    def fits(self, kind: pa.DataType) -> bool:
-        """Accept what has an order."""
-        return has_order(kind)
+    fits = staticmethod(has_order)
+    counters: ClassVar[tuple[str, ...]] = ()  # what is counted for each value; each row adds 1
 
     @property
     def state(self) -> list[pa.Field]:
@@ -40,7 +53,6 @@ class Bag(Result):
         return [*values, *(pa.field(f"{self.name}.{counter}", pa.list_(pa.int64())) for counter in self.counters)]
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Put values into order, without those of which any part is null."""
         valid = np.logical_and.reduce([valid_rows(column) for column in columns])
         if not valid.all():
             columns = [column.filter(pa.array(valid)) for column in columns]
@@ -49,7 +61,6 @@ class Bag(Result):
         return self._lists(united([_with_one_zero(column) for column in columns], ones, groups))
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Unite values, add counters up."""
         _, list_of_value = concatenated(states[0])
         held = [state.flatten() for state in states]
         columns, counters = held[: len(self.columns)], [each.to_numpy() for each in held[len(self.columns) :]]
@@ -74,22 +85,17 @@ class CountDistinct(Bag):
     all values of the keys that it touches. ``approx_count_distinct`` takes at most 1 KB per key.
     """
 
-    most_columns: ClassVar[int] = sys.maxsize
-    grows: ClassVar[bool] = True
-    spelling: ClassVar[str] = "(x[, y, ...])"
+    most_columns = sys.maxsize
+    grows = True
+    spelling = "(x[, y, ...])"
+    kind = pa.int64()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for column in self.columns[1:]:
             CountDistinct(self.name, (column,))
 
-    @property
-    def kind(self) -> pa.DataType:
-        """A long."""
-        return pa.int64()
-
     def finish(self, states: list[pa.Array]) -> pa.Array:
-        """Count."""
         return pa.array(lengths_of(states[0]))
 
 
@@ -100,27 +106,24 @@ class CollectSet(Bag):
     NaN is the greatest value, and 0.0 stands for -0.0 too. The order of the rows does not matter.
     """
 
-    most_options: ClassVar[int] = 1
-    spelling: ClassVar[str] = "(x, k)"
+    most_options = 1
+    spelling = "(x, k)"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.option or "").isdecimal() or self.count < 1:
             hint = 'such as "collect_set(x, 100)"; a key with more values keeps the smallest'
-            raise ArgumentError("how many values to keep must be said", where=self.name, got=self.option, hint=hint)
+            raise ArgumentError("say how many values to keep", where=self.name, got=self.option, hint=hint)
 
     @property
     def count(self) -> int:
-        """How many values are kept."""
         return int(self.option or 0)
 
     @property
     def kind(self) -> pa.DataType:
-        """A list of values."""
-        return pa.list_(self.input_kind)
+        return pa.list_(self.columns[0].type)
 
     def thinned(self, bags: Bags) -> Bags:
-        """Keep the smallest values."""
         if bags.lengths.max(initial=0) <= self.count:
             return bags
         place = np.arange(len(bags.columns[0])) - np.repeat(bags.starts[:-1], bags.lengths)
@@ -131,3 +134,78 @@ class CollectSet(Bag):
 def _with_one_zero(values: pa.Array) -> pa.Array:
     """Return 0.0 for -0.0, so that it does not matter which of the two comes first."""
     return pc.add(values, pa.scalar(0, values.type)) if types.is_floating(values.type) else values
+
+
+def united(columns: Sequence[pa.Array], counters: Sequence[Numbers], groups: Groups) -> Bags:
+    """Return each value of a group once, and add up the counters of equal ones.
+
+    NaN equals NaN and is the greatest, -0.0 equals 0.0, strings go by their bytes. `groups` says which group each value
+    belongs to. Takes O(n log r) for a group with n values in r rising runs: lists that are in order are only merged.
+
+    >>> groups = Groups(np.array([7, 8]), pa.table({}), np.array([0, 1, 0, 0]))
+    >>> bags = united([pa.array(["b", "x", "a", "b"])], [np.array([1, 1, 1, 5])], groups)
+    >>> bags.columns[0].to_pylist(), bags.counters[0].tolist(), bags.lengths.tolist()
+    (['a', 'b', 'x'], [1, 6, 1], [2, 1])
+    """
+    numbers, starts = _numbers(columns), fixed(groups.starts)
+    order = _kernel_sorted(numbers, fixed(groups.order), starts)
+    firsts, lengths = _kernel_firsts(numbers, order, starts)
+    chosen = pa.array(order[firsts])
+    summed = [np.add.reduceat(counter[order], firsts) if len(firsts) else counter for counter in counters]
+    return Bags([column.take(chosen) for column in columns], summed, lengths)
+
+
+def _numbers(columns: Sequence[pa.Array]) -> Numbers:
+    """Return whole numbers in the order of the values, equal where all parts of them are."""
+    numbers = whole_numbers(columns[0])
+    for column in columns[1:]:
+        rank, next_rank = (np.unique(part, return_inverse=True)[1] for part in (numbers, whole_numbers(column)))
+        numbers = rank * (next_rank.max(initial=0) + 1) + next_rank
+    return fixed(numbers)
+
+
+@njit(cache=True)
+def _kernel_sorted(numbers: Numbers, order: Numbers, starts: Numbers) -> Numbers:
+    """Return an order by group with each group's numbers rising, equal ones as they were: a natural merge sort."""
+    order = order.copy()
+    keys = numbers[order]
+    merged, merged_keys = np.empty_like(order), np.empty_like(keys)
+    for group in range(len(starts) - 1):
+        first, stop = starts[group], starts[group + 1]
+        runs = 2
+        while runs > 1:
+            runs, at = 0, first
+            while at < stop:
+                middle = at + 1
+                while middle < stop and keys[middle - 1] <= keys[middle]:
+                    middle += 1
+                end = middle + 1
+                while end < stop and keys[end - 1] <= keys[end]:
+                    end += 1
+                end = min(end, stop)
+                left, right = at, middle
+                for to in range(at, end):
+                    if right == end or (left < middle and keys[left] <= keys[right]):
+                        merged[to], merged_keys[to] = order[left], keys[left]
+                        left += 1
+                    else:
+                        merged[to], merged_keys[to] = order[right], keys[right]
+                        right += 1
+                at = end
+                runs += 1
+            order[first:stop], keys[first:stop] = merged[first:stop], merged_keys[first:stop]
+    return order
+
+
+@njit(cache=True)
+def _kernel_firsts(numbers: Numbers, order: Numbers, starts: Numbers) -> tuple[Numbers, Numbers]:
+    """Return where in the order each number of a group comes first, and how many each group has."""
+    firsts, lengths = np.empty(len(order), np.int64), np.zeros(len(starts) - 1, np.int64)
+    found = 0
+    for group in range(len(lengths)):
+        for place in range(starts[group], starts[group + 1]):
+            if place == starts[group] or numbers[order[place]] != numbers[order[place - 1]]:
+                firsts[found] = place
+                found += 1
+                lengths[group] += 1
+    return firsts[:found].copy(), lengths

@@ -2,89 +2,65 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from numpy.typing import NDArray
 
 from unskew.hashing.buffers import fixed_width
 from unskew.operators.aggregate_functions import Result
-from unskew.operators.reductions import Mask, Numbers, valid_rows
+from unskew.operators.base import Floats, Mask, Numbers
+from unskew.operators.reductions import valid_rows
 from unskew.state.groups import Groups
 from unskew.state.index import fixed
 
-Floats = NDArray[np.float64]
 
+class VarPop(Result):
+    """The variance of a population: the sum of squared deviations divided by the number of values.
 
-class CentralMoments(Result):
-    """Number, mean and sum of squared deviations, from which variances follow.
-
-    Stable: deviations are taken from the mean, never from zero. Agrees with Spark's to about 1e-12, relatively; both
-    depend on the order of the rows in their last digits.
+    The state is the number of values, their mean, and the sum of squared deviations from it. Deviations are taken from
+    the mean, never from zero, so the result is stable. It agrees with Spark's to about 1e-12, relatively; both depend
+    on the order of the rows in their last digits.
 
     References
     ----------
     Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
     """
 
-    @property
-    def kind(self) -> pa.DataType:
-        """A double, whatever the values are."""
-        return pa.float64()
+    kind = pa.float64()
+    fewer: ClassVar[int] = 0  # what is subtracted from the number of values in the divisor
+    root: ClassVar[bool] = False
 
     @property
     def state(self) -> list[pa.Field]:
-        """Number of values, their mean, the sum of their squared deviations from it."""
-        return [
-            pa.field(f"{self.name}.count", pa.int64()),
-            pa.field(f"{self.name}.mean", pa.float64()),
-            pa.field(f"{self.name}.squares", pa.float64()),
-        ]
+        kinds = {"count": pa.int64(), "mean": pa.float64(), "squares": pa.float64()}
+        return [pa.field(f"{self.name}.{part}", kind) for part, kind in kinds.items()]
 
     def lift(self, columns: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Take the moments of values."""
         values = columns[0] if columns[0].type == pa.float64() else columns[0].cast(pa.float64(), safe=False)
-        numbers = fixed_width(values, np.dtype(np.float64))
-        return _arrays(_kernel_moments(numbers, valid_rows(values), fixed(groups.group_of_row), len(groups)))
+        numbers = fixed_width(values, np.float64)
+        moments = _kernel_moments(numbers, valid_rows(values), fixed(groups.group_of_row), len(groups))
+        return [pa.array(each) for each in moments]
 
     def merge(self, states: list[pa.Array], groups: Groups) -> list[pa.Array]:
-        """Put moments together; a state that is null counts for nothing."""
-        count, mean, squares = (state.fill_null(0).to_numpy() for state in states)
-        moments = fixed(count), fixed(mean), fixed(squares)
-        return _arrays(_kernel_merge(*moments, fixed(groups.group_of_row), len(groups)))
+        count, mean, squares = (fixed(state.fill_null(0).to_numpy()) for state in states)
+        moments = _kernel_merge(count, mean, squares, fixed(groups.group_of_row), len(groups))
+        return [pa.array(each) for each in moments]
 
     def finish(self, states: list[pa.Array]) -> pa.Array:
-        """Return the variance, null where there are too few values."""
         count, squares = states[0].to_numpy(), states[2].to_numpy()
-        enough = count > self.fewer
         with np.errstate(invalid="ignore"):
-            return pa.array(self.shown(squares / np.maximum(count - self.fewer, 1)), mask=~enough)
+            variance = squares / np.maximum(count - self.fewer, 1)
+            return pa.array(np.sqrt(variance) if self.root else variance, mask=count <= self.fewer)
 
     def sql(self, *columns: str) -> list[str]:
         value = f"double({columns[0]})"
         squares = f"var_pop({value}) * count({value})"
         return [f"count({value})", f"coalesce(avg({value}), 0D)", f"coalesce({squares}, 0D)"]
 
-    @property
-    @abstractmethod
-    def fewer(self) -> int:
-        """What is taken from the number of values in the divisor."""
 
-    def shown(self, variance: Floats) -> Floats:
-        """Return what is shown of a variance."""
-        return variance
-
-
-class VarPop(CentralMoments):
-    """The variance of a population: divided by the number of values."""
-
-    fewer = 0
-
-
-class VarSamp(CentralMoments):
+class VarSamp(VarPop):
     """The variance of a sample: divided by one less than the number of values; null for a single one."""
 
     fewer = 1
@@ -93,21 +69,13 @@ class VarSamp(CentralMoments):
 class StddevPop(VarPop):
     """The square root of the variance of a population."""
 
-    def shown(self, variance: Floats) -> Floats:
-        """Take the root."""
-        return np.sqrt(variance)
+    root = True
 
 
 class StddevSamp(VarSamp):
     """The square root of the variance of a sample."""
 
-    def shown(self, variance: Floats) -> Floats:
-        """Take the root."""
-        return np.sqrt(variance)
-
-
-def _arrays(moments: tuple[NDArray[Any], ...]) -> list[pa.Array]:
-    return [pa.array(each) for each in moments]
+    root = True
 
 
 @njit(cache=True)

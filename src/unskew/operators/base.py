@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import difflib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -32,8 +33,12 @@ if TYPE_CHECKING:
 
 EVENT_TIME_METADATA = b"unskew.event_time"
 
+# columns of rows that come from several streams: the name of a row's stream, and its event time
 INPUT, TIME = "input", "time"
-"""Columns of rows that come from several streams: the name of a row's stream, and its event time."""
+
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 TimeMode = Literal["none", "processing", "event"]
 OutputMode = Literal["update", "append", "complete"]
@@ -41,43 +46,21 @@ OutputMode = Literal["update", "append", "complete"]
 
 @dataclass(frozen=True)
 class Clock:
-    """The time of a batch, the same on every channel and in every attempt.
-
-    Parameters
-    ----------
-    batch_id
-        Number of the batch.
-    processing_time_ms
-        When the batch started.
-    watermark_ms
-        The watermark: event time is complete up to here. It decides what times out. None without event time.
-    previous_watermark_ms
-        The watermark of the batch before. It decides what is late.
-    """
+    """The time of a batch, the same on every channel and in every attempt."""
 
     batch_id: int
-    processing_time_ms: int
-    watermark_ms: int | None = None
-    previous_watermark_ms: int | None = None
+    processing_time_ms: int  # when the batch started
+    watermark_ms: int | None = None  # event time is complete up to here; decides what times out
+    previous_watermark_ms: int | None = None  # the watermark of the batch before: decides what is late
 
 
 @dataclass(frozen=True, eq=False)
 class Updated:
-    """What `Operator.update` made of a batch, for operators that have more to tell than their output.
-
-    Parameters
-    ----------
-    output
-        The output rows.
-    seconds
-        How long each group took. If it is None, planners count rows instead.
-    late_rows
-        How many rows were passed over because they were late.
-    """
+    """What `Operator.update` made of a batch, for operators that have more to report than their output."""
 
     output: pa.Table
-    seconds: NDArray[np.float64] | None = None
-    late_rows: int = 0
+    seconds: Floats | None = None  # how long each group took; if None, planners count rows instead
+    late_rows: int = 0  # rows that were dropped because they were late
 
 
 class Operator(ABC):
@@ -91,30 +74,28 @@ class Operator(ABC):
     again.
     """
 
+    # whether several channels may hold partial state of one key (see `Mergeable`)
     mergeable: ClassVar[bool] = False
-    """Whether several channels may hold partial state of one key (see `Mergeable`)."""
 
+    # whether the operator learns from each batch, for all tasks of the next one (see `Learner`)
     learns: ClassVar[bool] = False
-    """Whether the operator learns from each batch, for all tasks of the next one (see `Learner`)."""
 
+    # how a key's state grows with its share of the rows: "constant", "linear", "quadratic" or your own function
     memory: str | ResourceFunction = "linear"
-    """How a key's state grows with its share of the rows: ``"constant"``, ``"linear"``, ``"quadratic"`` or your own."""
 
+    # how the work on a key grows with its share of the rows; where the work is measured, the measurement counts
     compute: ClassVar[str | ResourceFunction] = "linear"
-    """How the work on a key grows with its share of the rows. Where the work is measured, the measurement counts."""
 
+    # "update": an output row replaces an earlier one with the same `output_key`; "append": it does not.
+    # "complete": a batch's rows replace those of all batches before. Every channel with state is called in every batch,
+    # and `expire` returns what it holds.
     output_mode: OutputMode = "update"
-    """Whether an output row replaces an earlier one with the same `output_key` (``"update"``) or not (``"append"``).
 
-    In ``"complete"`` mode the rows of a batch replace those of all batches before. Every channel with state is called
-    in every batch, and `expire` returns what it holds.
-    """
-
+    # the int64 state column that says, in milliseconds, when a key is due (see `KeyedState.due`)
     deadline: str | None = None
-    """The int64 state column that says, in milliseconds, when a key is due. `KeyedState.due` looks at it."""
 
+    # the time that `expire` goes by; unless it is "none", batches without rows call `expire` too
     time_mode: TimeMode = "none"
-    """The time that `expire` goes by. Unless it is ``"none"``, batches without rows call `expire` too."""
 
     input_schema: pa.Schema
     key: tuple[str, ...]
@@ -125,6 +106,12 @@ class Operator(ABC):
         bound.input_schema, bound.key = input_schema, tuple(key)
         bound.check()
         return bound
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and repr(other) == repr(self)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
     def check(self) -> None:
         """Raise if the operator cannot work on `input_schema` and `key`; called by `bind`."""
@@ -158,13 +145,6 @@ class Operator(ABC):
 
         The runtime reads only these, and binds the operator to a schema of only these. Its `repr`, its results, and the
         schemas of its state and output must stay the same.
-
-        Examples
-        --------
-        >>> from unskew.operators import Aggregate
-        >>> schema = pa.schema({"page": pa.string(), "amount": pa.int64(), "user": pa.string()})
-        >>> Aggregate(total="sum(amount)").bind(schema, ("user",)).columns_read
-        ('amount', 'user')
         """
         return self._columns_read_of(self.input_schema, self.key)
 
@@ -247,8 +227,8 @@ class Mergeable(Operator):
 
     mergeable: ClassVar[bool] = True
 
+    # whether states may be merged in any order; if not, they are merged in the order in which their rows came
     commutative: bool = True
-    """Whether states may be merged in any order. If not, they are merged in the order in which their rows came."""
 
     @property
     def splittable(self) -> bool:
@@ -266,25 +246,26 @@ class Mergeable(Operator):
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         """Merge any number of states (`value_schema`) into one per group. Pass over a state that is all null."""
 
-    @abstractmethod
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return the output rows of these keys and their states, in the same order."""
+        """Return the output rows of these keys and their states, in the same order; by default the states."""
+        return side_by_side(keys, values)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return pa.schema([*self.key_schema, *self.value_schema])
 
     def check(self) -> None:
         """Refuse a state column with the name of a key column, because combined rows hold both."""
         super().check()
-        both = sorted({*self.key} & {*self.value_schema.names})
-        if both:
-            raise ArgumentError("a result has the name of a key column", got=both[0], hint="choose another name")
+        refuse_key_names(self.key, self.value_schema.names)
 
     @property
     def combined_schema(self) -> pa.Schema:
-        """The key columns and the state columns."""
         return pa.schema([*self.key_schema, *self.value_schema])
 
     def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
         """Turn rows into one partial state per key."""
-        return _side_by_side(groups.keys, self.lift(rows, groups)), groups.one_row_each()
+        return side_by_side(groups.keys, self.lift(rows, groups)), groups.one_row_each()
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
         """Merge partial states into the state held. A key may have any number of them."""
@@ -311,8 +292,10 @@ class Mergeable(Operator):
         return self.merge(both, Groups(groups.hashes, groups.keys, group_of_row))
 
 
-def require_column(schema: pa.Schema, name: str) -> pa.Field:
-    """Return the one column of that name, or raise `ColumnError`."""
+def require_column(
+    schema: pa.Schema, name: str, fits: Callable[[pa.DataType], bool] | None = None, otherwise: str = ""
+) -> pa.Field:
+    """Return the one column of that name. Raise `ColumnError` if there is none, or if its type does not fit."""
     places = schema.get_all_field_indices(name)
     if not places:
         near = difflib.get_close_matches(name, schema.names, n=1, cutoff=0.5)
@@ -320,8 +303,19 @@ def require_column(schema: pa.Schema, name: str) -> pa.Field:
         raise ColumnError("there is no column of that name", got=name, hint=hint)
     if len(places) > 1:
         raise ColumnError(f"{len(places)} columns have the same name", got=name, hint="rename all but one")
-    return schema.field(places[0])
+    column = schema.field(places[0])
+    if fits is not None and not fits(column.type):
+        raise ColumnError(otherwise, where=f"column {name!r}", got=str(column.type))
+    return column
 
 
-def _side_by_side(keys: pa.Table, values: pa.Table) -> pa.Table:
+def refuse_key_names(key: Iterable[str], results: Iterable[str]) -> None:
+    """Raise if a result has the name of a key column."""
+    both = sorted({*key} & {*results})
+    if both:
+        raise ArgumentError("a result has the name of a key column", got=both[0], hint="rename one of them")
+
+
+def side_by_side(keys: pa.Table, values: pa.Table) -> pa.Table:
+    """Return the columns of both tables."""
     return pa.Table.from_arrays(keys.columns + values.columns, schema=pa.schema([*keys.schema, *values.schema]))

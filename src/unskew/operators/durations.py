@@ -16,27 +16,17 @@ MICROSECONDS = {
     "week": 604_800_000_000,
 }
 
-_PART = re.compile(r"\s*(-?\d+)\s*([a-z]+?)s?(?=\s|$)", re.IGNORECASE)
+_PART = rf"\s*(-?\d+)\s*({'|'.join(MICROSECONDS)})s?(?=\s|$)"
 
 
 def microseconds(duration: str) -> int:
-    """Return a duration in words as a number; months have no fixed length and are refused, as Spark does.
+    """Return the microseconds of a duration in words. Months have no fixed length and are refused, as in Spark.
 
-    Examples
-    --------
     >>> microseconds("10 minutes"), microseconds("interval 1 hour 30 seconds")
     (600000000, 3630000000)
     """
-    text = duration.strip()
-    if text.lower().startswith("interval "):
-        text = text[len("interval ") :]
-    total, at = 0, 0
-    while at < len(text):
-        part = _PART.match(text, at)
-        if part is None or part[2].lower() not in MICROSECONDS:
-            break
-        total, at = total + int(part[1]) * MICROSECONDS[part[2].lower()], part.end()
-    if not text or text[at:].strip():
+    if not re.fullmatch(rf"(?:interval )?(?:{_PART})+", duration.strip(), re.IGNORECASE):
         units = ", ".join(f"{unit}s" for unit in MICROSECONDS)
         raise ArgumentError("this is not a duration", got=duration, hint=f'such as "10 minutes"; units are {units}')
-    return total
+    parts = re.findall(_PART, duration.strip(), re.IGNORECASE)
+    return sum(int(count) * MICROSECONDS[unit.lower()] for count, unit in parts)

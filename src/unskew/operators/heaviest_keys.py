@@ -7,16 +7,16 @@ import pyarrow as pa
 
 from unskew.errors import ArgumentError
 from unskew.hashing import hash_keys, xxhash64
-from unskew.operators.base import Mergeable, require_column
+from unskew.operators.base import refuse_key_names, require_column
 from unskew.operators.heavy_hitters import HeavyHitters
-from unskew.operators.learner import Learner, to_bytes
-from unskew.state.groups import Groups, plain_schema
+from unskew.operators.learner import MergingLearner, from_bytes, to_bytes
+from unskew.state.groups import plain_schema
 
 BUCKET, ITEM = "bucket", "item"
 RANK, COUNT, ERROR, ROWS = "rank", "count", "error", "rows"
 
 
-class HeaviestKeys(Learner, Mergeable):
+class HeaviestKeys(MergingLearner):
     """Finds the `k` most frequent keys of a stream, as SpaceSaving does.
 
     Each batch yields the whole list: ``rank`` from 1 on, the key, its ``count`` and the ``error`` of the count, and the
@@ -40,7 +40,7 @@ class HeaviestKeys(Learner, Mergeable):
     capacity
         Entries of each bucket, at least `k`; twice as many by default.
     buckets
-        How many buckets there are; more than channels, so that channels can share them evenly. Fixed for the life of a
+        Number of buckets; choose more than channels, so that channels can share them evenly. Fixed for the life of a
         checkpoint.
 
     References
@@ -68,80 +68,39 @@ class HeaviestKeys(Learner, Mergeable):
             raise ArgumentError(f"a bucket needs room for all {k} keys of the list", where="capacity", got=capacity)
 
     def __repr__(self) -> str:
-        return f"HeaviestKeys(k={self.k}, capacity={self.capacity}, buckets={self.buckets}{self._of_keys})"
+        of = f", of={list(self.stream_key)}" if self.stream_key else ""
+        return f"HeaviestKeys(k={self.k}, capacity={self.capacity}, buckets={self.buckets}{of})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HeaviestKeys) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    @property
-    def columns_needed(self) -> tuple[str, ...]:
-        """Nothing but the key."""
-        return ()
+    columns_needed = ()
+    output_key = (RANK,)  # the list never gets shorter
 
     def own_input(self) -> tuple[pa.Schema, tuple[str, ...]]:
-        """Return the schema of keys in buckets. Refuse keys that cannot be hashed, or are called like a result."""
         for name in self.stream_key:
             require_column(self.stream_schema, name)
-        hash_keys(self.stream_schema.empty_table(), self.stream_key)
-        taken = sorted({RANK, COUNT, ERROR, ROWS} & {*self.stream_key})
-        if taken:
-            raise ArgumentError("a result has the name of a key column", got=taken[0], hint="rename the key column")
+        hash_keys(self.stream_schema.empty_table(), self.stream_key)  # raises if keys cannot be hashed
+        refuse_key_names(self.stream_key, (RANK, COUNT, ERROR, ROWS))
         schema = pa.schema({BUCKET: pa.int32(), ITEM: self._item_type})
-        self._sketch = HeavyHitters(ITEM, capacity=self.capacity, k=self.k).bind(schema, (BUCKET,))
+        self.channel_operator = HeavyHitters(ITEM, capacity=self.capacity, k=self.k).bind(schema, (BUCKET,))
         return schema, (BUCKET,)
 
     @property
-    def value_schema(self) -> pa.Schema:
-        """A sketch."""
-        return self._sketch.value_schema
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The bucket, its rows and its most frequent keys."""
-        return self._sketch.output_schema
-
-    @property
     def result_schema(self) -> pa.Schema:
-        """Rank, key, count, error, and the rows of the stream."""
         numbers = [pa.field(name, pa.int64()) for name in (COUNT, ERROR, ROWS)]
         return pa.schema([pa.field(RANK, pa.int32()), *self._item_type, *numbers])
 
-    @property
-    def output_key(self) -> tuple[str, ...]:
-        """The rank: the list never gets shorter."""
-        return (RANK,)
-
     def expand(self, rows: pa.Table) -> pa.Table:
-        """Return the keys, and the bucket of each."""
         keys = rows.select(list(self.stream_key)).cast(pa.schema(list(self._item_type)))
         bucket = np.mod(hash_keys(keys, self.stream_key), self.buckets).astype(np.int32)
         items = pa.StructArray.from_arrays([c.combine_chunks() for c in keys.columns], fields=list(self._item_type))
         return pa.table([pa.array(bucket), items], schema=self.input_schema)
 
-    def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Count the keys of each bucket, then keep the most frequent."""
-        return self._sketch.lift(rows, groups)
-
-    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Make one sketch of several."""
-        return self._sketch.merge(values, groups)
-
-    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Show the first entries of each bucket."""
-        return self._sketch.finish(keys, values)
-
     def learn(self, learned: bytes, output: pa.Table) -> bytes:
-        """Keep the newest entries of each bucket."""
         known = pa.concat_tables([output.cast(self.output_schema), self._known(learned)])
         _, newest = np.unique(known.column(BUCKET).to_numpy(), return_index=True)
         return to_bytes(known.take(pa.array(newest)))
 
     def lesson_of(self, learned: bytes) -> bytes:
-        """Return nothing: tasks need not know the list."""
-        return b""
+        return b""  # tasks need not know the list
 
     def result(self, learned: bytes, output: pa.Table) -> pa.Table:
         """Return the most frequent keys of all buckets, equal ones by their hash."""
@@ -158,9 +117,5 @@ class HeaviestKeys(Learner, Mergeable):
     def _item_type(self) -> pa.StructType:
         return pa.struct(list(plain_schema(pa.schema([self.stream_schema.field(name) for name in self.stream_key]))))
 
-    @property
-    def _of_keys(self) -> str:
-        return f", of={list(self.stream_key)}" if self.stream_key else ""
-
     def _known(self, learned: bytes) -> pa.Table:
-        return pa.ipc.open_stream(learned).read_all() if learned else self.output_schema.empty_table()
+        return from_bytes(learned) if learned else self.output_schema.empty_table()

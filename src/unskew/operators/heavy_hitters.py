@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
-from unskew.operators.base import Mergeable, require_column
+from unskew.operators.base import Mergeable, Numbers, refuse_key_names, require_column
 from unskew.operators.histories import as_lists
-from unskew.operators.lists import lengths_of
+from unskew.operators.lists import concatenated, cut, lengths_of, starts_of
 from unskew.operators.ranking import ranked
+from unskew.operators.reductions import valid_rows
 from unskew.state.groups import Groups, group_rows, plain_schema
-
-Numbers = NDArray[np.int64]
 
 
 class HeavyHitters(Mergeable):
@@ -29,8 +27,8 @@ class HeavyHitters(Mergeable):
     several channels; the error of an item is the sum of what each part may be wrong by. See `HeaviestKeys` for the
     heavy hitters of a whole stream.
 
-    Batches are counted exactly and then cut to `capacity` entries, and the greatest count that was ever cut off is
-    remembered, which is at most SpaceSaving's least count: nothing is wrong before something had to be cut off. Costs
+    Each batch is counted exactly and then cut to `capacity` entries. The greatest count that was ever cut off, which is
+    at most SpaceSaving's least count, bounds the error; so counts are exact until something is cut off. Costs
     O(distinct items of the batch + capacity) per key and batch.
 
     Parameters
@@ -63,30 +61,20 @@ class HeavyHitters(Mergeable):
         if capacity < 1:
             raise ArgumentError("a sketch has at least one entry", got=capacity)
         if k is not None and not 1 <= k <= capacity:
-            raise ArgumentError(f"of {capacity} entries 1 to {capacity} can be shown", got=k)
+            raise ArgumentError(f"k must be from 1 to {capacity}, the capacity", got=k)
         self.item, self.capacity, self.k = item, capacity, k
 
     def __repr__(self) -> str:
         return f"HeavyHitters({self.item!r}, capacity={self.capacity}, k={self.k})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HeavyHitters) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse an item that does not exist or cannot be hashed."""
         require_column(self.input_schema, self.item)
         super().check()
-        xxhash64([pa.nulls(0, self._item_type)], names=[self.item])
-        taken = sorted({"n", "top"} & {*self.key})
-        if taken:
-            raise ArgumentError("a result has the name of a key column", got=taken[0], hint="rename the key column")
+        xxhash64([pa.nulls(0, self._item_type)], names=[self.item])  # raises if items cannot be hashed
+        refuse_key_names(self.key, ("n", "top"))
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The item."""
         return (self.item,)
 
     @property
@@ -97,13 +85,11 @@ class HeavyHitters(Mergeable):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key columns, the number of items and the most frequent ones."""
         return pa.schema([*self.key_schema, pa.field("n", pa.int64()), pa.field("top", pa.list_(self._entry_type))])
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Count the items of each group, then keep the most frequent."""
         items = rows.column(self.item).combine_chunks().cast(self._item_type)
-        valid = np.asarray(items.is_valid().to_numpy(zero_copy_only=False))
+        valid = valid_rows(items)
         group = groups.group_of_row[valid]
         distinct = _distinct(group, items.filter(pa.array(valid)))
         counted = np.bincount(group, minlength=len(groups))
@@ -112,13 +98,11 @@ class HeavyHitters(Mergeable):
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         """Add up what is known of each item; a part that does not hold it may have seen it as often as its floor."""
-        items, counts, errors = (values.column(name).combine_chunks() for name in ("items", "counts", "errors"))
-        lengths = lengths_of(items)
-        part = np.repeat(np.arange(len(lengths)), lengths)
-        count, error = counts.flatten().to_numpy(), errors.flatten().to_numpy()
+        items, part = concatenated(values.column("items").combine_chunks())
+        count, error = (values.column(name).combine_chunks().flatten().to_numpy() for name in ("counts", "errors"))
         floor = values.column("floor").fill_null(0).to_numpy()
         floors = _sum(floor, groups.group_of_row, len(groups))
-        distinct = _distinct(groups.group_of_row[part], items.flatten())
+        distinct = _distinct(groups.group_of_row[part], items)
         floor_of_item = floors[distinct.keys.column("group").to_numpy()]
         count = _sum(count - floor[part], distinct.group_of_row, len(distinct)) + floor_of_item
         error = _sum(error - floor[part], distinct.group_of_row, len(distinct)) + floor_of_item
@@ -126,16 +110,13 @@ class HeavyHitters(Mergeable):
         return self._kept(distinct, count, error, floors, counted)
 
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Show the first entries of each key."""
         columns = [values.column(name).combine_chunks() for name in ("items", "counts", "errors")]
         lengths = lengths_of(columns[0])
-        rank = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        shown = rank < (self.capacity if self.k is None else self.k)
-        entries = pa.StructArray.from_arrays(
-            [column.flatten().filter(pa.array(shown)) for column in columns], fields=list(self._entry_type)
-        )
-        starts = np.concatenate(([0], np.cumsum(shown)))[np.concatenate(([0], np.cumsum(lengths)))]
-        top = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), entries)
+        most = self.capacity if self.k is None else self.k
+        shown = pa.array(_place_in_list(lengths) < most)
+        arrays = [column.flatten().filter(shown) for column in columns]
+        entries = pa.StructArray.from_arrays(arrays, fields=list(self._entry_type))
+        top = cut(entries, np.minimum(lengths, most))
         return pa.Table.from_arrays([*keys.columns, values.column("n"), top], schema=self.output_schema)
 
     @property
@@ -151,17 +132,20 @@ class HeavyHitters(Mergeable):
         group, items = distinct.keys.column("group").to_numpy(), distinct.keys.column("item")
         order, starts = ranked(group, len(counted), -count, xxhash64([items], names=[self.item]))
         sizes = np.diff(starts)
-        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rank = _place_in_list(sizes)
         kept, first_cut = order[rank < self.capacity], order[rank == self.capacity]
         floor[group[first_cut]] = count[first_cut]
-        starts = np.concatenate(([0], np.cumsum(np.minimum(sizes, self.capacity))))
         flat = pa.table({"items": items.take(pa.array(kept)), "counts": count[kept], "errors": error[kept]})
-        columns = [*as_lists(flat, starts).columns, pa.array(floor), pa.array(counted, pa.int64())]
+        lists = as_lists(flat, starts_of(np.minimum(sizes, self.capacity)))
+        columns = [*lists.columns, pa.array(floor), pa.array(counted, pa.int64())]
         return pa.Table.from_arrays(columns, schema=self.value_schema)
 
 
+def _place_in_list(lengths: Numbers) -> Numbers:
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def _distinct(group: Numbers, items: pa.Array) -> Groups:
-    """Group entries by group and item."""
     entries = pa.table({"group": group, "item": items})
     return group_rows(entries, xxhash64(entries.columns, names=entries.column_names), ["group", "item"])
 

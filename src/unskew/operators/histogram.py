@@ -6,17 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
-from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import Mergeable, require_column
-from unskew.operators.lists import lengths_of
+from unskew.errors import ArgumentError
+from unskew.operators.base import Floats, Mergeable, Numbers, require_column
+from unskew.operators.lists import concatenated
 from unskew.operators.ranking import ranked
 from unskew.state.groups import Groups
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 CENTRES, COUNTS = "centres", "counts"
 
@@ -24,10 +20,10 @@ CENTRES, COUNTS = "centres", "counts"
 class Histogram(Mergeable):
     """Keeps a histogram of at most `bins` bins of a column's values per key: where each bin lies and what it holds.
 
-    A value that is not a bin's centre becomes a bin of its own; while there are more than `bins`, the two that lie
+    A value that is not a bin's centre becomes a bin of its own. While there are more than `bins`, the two that lie
     closest together become one at their weighted mean. A histogram with fewer bins than allowed is exact. Nulls, NaN
-    and infinite values are passed over. There is no bound on the error that would hold for all data; partial histograms
-    that are merged differ from a single one as two single ones differ whose rows came in another order.
+    and infinite values are passed over. No bound on the error holds for all data. Merging partial histograms changes
+    the result as another order of the rows would.
 
     Costs O(bins) per row, and O(bins ** 2) per key and batch to merge.
 
@@ -55,6 +51,7 @@ class Histogram(Mergeable):
     """
 
     memory = "constant"
+    value_schema = pa.schema({CENTRES: pa.list_(pa.float64()), COUNTS: pa.list_(pa.int64())})
 
     def __init__(self, column: str, *, bins: int = 50) -> None:
         if bins < 1:
@@ -64,57 +61,35 @@ class Histogram(Mergeable):
     def __repr__(self) -> str:
         return f"Histogram({self.column!r}, bins={self.bins})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Histogram) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse a column that does not exist or holds no numbers."""
         super().check()
-        kind = require_column(self.input_schema, self.column).type
-        if not (types.is_integer(kind) or types.is_floating(kind)):
-            raise ColumnError("a histogram works on numbers", where=f"column {self.column!r}", got=str(kind))
+        require_column(self.input_schema, self.column, _is_number, "a histogram works on numbers")
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The column that the histogram is of."""
         return (self.column,)
 
-    @property
-    def value_schema(self) -> pa.Schema:
-        """The bins, from left to right."""
-        return pa.schema({CENTRES: pa.list_(pa.float64()), COUNTS: pa.list_(pa.int64())})
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        """The key columns and the bins."""
-        return pa.schema([*self.key_schema, *self.value_schema])
-
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Make a histogram of each group, value by value."""
         values = rows.column(self.column).combine_chunks().cast(pa.float64(), safe=False)
         filled = np.array(pc.fill_null(values, np.nan))
         return self._as_lists(*_kernel_histograms(filled, groups.order, groups.starts, self.bins))
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Put the bins of each group together, then fuse the closest until they are few enough."""
-        centres, counts = (values.column(name).combine_chunks() for name in (CENTRES, COUNTS))
-        lengths = lengths_of(centres)
-        flat_centres, flat_counts = centres.flatten().to_numpy(), counts.flatten().to_numpy()
-        group = np.repeat(groups.group_of_row, lengths)
-        order, starts = ranked(group, len(groups), flat_centres, flat_counts)
+        (centres, part), (counts, _) = (
+            concatenated(values.column(name).combine_chunks()) for name in (CENTRES, COUNTS)
+        )
+        flat_centres, flat_counts = centres.to_numpy(), counts.to_numpy()
+        order, starts = ranked(groups.group_of_row[part], len(groups), flat_centres, flat_counts)
         return self._as_lists(*_kernel_shrunk(flat_centres[order], flat_counts[order], starts, self.bins))
-
-    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return keys and bins."""
-        return pa.Table.from_arrays([*keys.columns, *values.columns], schema=self.output_schema)
 
     def _as_lists(self, centres: Floats, counts: Numbers, starts: Numbers) -> pa.Table:
         offsets = pa.array(starts, pa.int32())
         lists = [pa.ListArray.from_arrays(offsets, pa.array(flat)) for flat in (centres, counts)]
         return pa.Table.from_arrays(lists, schema=self.value_schema)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
 @njit(cache=True)

@@ -9,20 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
-from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError, RangeError
+from unskew.errors import ArgumentError, RangeError
 from unskew.hashing.buffers import fixed_width
-from unskew.operators.base import Clock, Operator, OutputMode, require_column
+from unskew.operators.base import Clock, Floats, Mask, Numbers, Operator, OutputMode, require_column
 from unskew.operators.histories import HELD, extended, list_schema
-from unskew.operators.reductions import valid_rows
+from unskew.operators.lists import starts_of
+from unskew.operators.reductions import take_rows, valid_rows
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
-
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 MOMENTS = ("sum", "mean", "variance", "stddev")
 PICKS = ("min", "max", "first", "last")
@@ -40,8 +36,8 @@ class History(Operator):
     partition. Nulls are passed over; a statistic of no value is null (a count 0, a variance of one value null); NaN is
     the greatest float. ``first`` and ``last`` take nulls too.
 
-    Costs ``O(rows)`` for each new row and statistic; keeps at most `rows` rows per key, and of those the columns that
-    the statistics need. A key's history is written again in every batch in which the key has rows.
+    Costs O(`rows`) for each new row and statistic. Keeps at most `rows` rows per key, and only the columns that the
+    statistics need. A key's history is written again in every batch in which the key has rows.
 
     Parameters
     ----------
@@ -82,22 +78,15 @@ class History(Operator):
     def __repr__(self) -> str:
         return f"History({', '.join([str(self.rows), *(f'{n}={text!r}' for n, text in self.statistics.items())])})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, History) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse columns that do not exist, have the name of a result, or do not fit the statistic."""
         super().check()
-        self.__dict__.pop("_kept", None)  # a copy of a bound operator has the other input's
+        self.__dict__.pop("_kept", None)  # a copy of a bound operator has those of its old input
         for name, (function, column) in self._calls.items():
-            kind = require_column(self.input_schema, column).type
+            require_column(self.input_schema, column)
             if name in self.input_schema.names:
                 raise ArgumentError("a result has the name of a column", got=name, hint="choose another name")
-            if function in (*MOMENTS, "median") and not (types.is_signed_integer(kind) or types.is_floating(kind)):
-                raise ColumnError(f"{function} works on numbers", where=f"column {column!r}", got=str(kind))
+            if function in (*MOMENTS, "median"):
+                require_column(self.input_schema, column, _is_number, f"{function} works on numbers")
 
     @property
     def value_schema(self) -> pa.Schema:
@@ -106,14 +95,13 @@ class History(Operator):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the input and the statistics."""
         results = [pa.field(name, self._type(*call)) for name, call in self._calls.items()]
         return pa.schema([*(field.remove_metadata() for field in self.input_schema), *results])
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Append the rows to their keys' histories; returns them in the order in which they came."""
+        """Append the rows to their keys' histories. Return them in the order in which they came."""
         held, _ = state.get(groups)
-        histories = extended(held, rows, groups.order, groups.starts)
+        histories = extended(held, rows, groups)
         ends = histories.starts[1:][histories.group_of_row]
         state.put(groups, histories.kept(np.arange(len(ends)) >= ends - self.rows))
         new = np.flatnonzero(histories.new_row != HELD)
@@ -135,21 +123,22 @@ class History(Operator):
 
 
 class Windows:
-    """Statistics over stretches of rows: for each row of `new` up to `length` rows, from `first` on and itself."""
+    """Statistics over windows of rows. Each row of `new` has one: itself and at most ``length - 1`` rows before."""
 
     def __init__(self, rows: pa.Table, first: Numbers, new: Numbers, length: int) -> None:
         self._rows, self._starts, self._ends = rows, np.maximum(first, new - length + 1), new + 1
         self._moments_of: dict[str, tuple[Floats, Floats]] = {}
 
     def statistic(self, function: str, column: str) -> pa.Array:
-        """Return one value per window."""
         values = self._rows.column(column).combine_chunks()
         if function in ("first", "last"):
             return values.take(pa.array(self._starts if function == "first" else self._ends - 1))
         if function in ("min", "max"):
-            rows = _kernel_extremes(*_ranks(values), self._starts, self._ends, function == "max")
-            return values.take(pa.array(rows, mask=rows == _NONE))
-        count = _kernel_counts(valid_rows(values), self._starts, self._ends)
+            ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)
+            found = _kernel_extremes(ranks, valid_rows(values), self._starts, self._ends, function == "max")
+            return take_rows(values, found)
+        before = starts_of(valid_rows(values))
+        count = before[self._ends] - before[self._starts]
         if function == "count":
             return pa.array(count)
         if function == "median":
@@ -157,16 +146,13 @@ class Windows:
         if function == "sum" and types.is_integer(values.type):
             return self._whole_sums(values, count == 0)
         total, squares = self._moments(column, count)
+        if function == "sum":
+            return pa.array(total, mask=count == 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            match function:
-                case "sum":
-                    return pa.array(total, mask=count == 0)
-                case "mean":
-                    return pa.array(total / count, mask=count == 0)
-                case "variance":
-                    return pa.array(squares / (count - 1), mask=count < 2)
-                case _:
-                    return pa.array(np.sqrt(squares / (count - 1)), mask=count < 2)
+            if function == "mean":
+                return pa.array(total / count, mask=count == 0)
+            variance = squares / (count - 1)
+            return pa.array(variance if function == "variance" else np.sqrt(variance), mask=count < 2)
 
     def _moments(self, column: str, count: Numbers) -> tuple[Floats, Floats]:
         if column not in self._moments_of:
@@ -190,23 +176,12 @@ def _parsed(name: str, text: str) -> tuple[str, str]:
     return call[1].lower(), call[2]
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_signed_integer(kind) or types.is_floating(kind))
+
+
 def _floats(values: pa.Array) -> tuple[Floats, Mask]:
     return fixed_width(values.cast(pa.float64(), safe=False), np.float64), valid_rows(values)
-
-
-def _ranks(values: pa.Array) -> tuple[Numbers, Mask]:
-    """Return whole numbers in the order of the values, NaN the greatest, and which are not null."""
-    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    return ranks.to_numpy().astype(np.int64), valid_rows(values)
-
-
-@njit(cache=True)
-def _kernel_counts(valid: Mask, starts: Numbers, ends: Numbers) -> Numbers:
-    counts = np.zeros(len(starts), np.int64)
-    for window in range(len(starts)):
-        for row in range(starts[window], ends[window]):
-            counts[window] += valid[row]
-    return counts
 
 
 @njit(cache=True)
@@ -233,7 +208,7 @@ def _kernel_whole_sums(values: Numbers, valid: Mask, starts: Numbers, ends: Numb
         for row in range(starts[window], ends[window]):
             if valid[row]:
                 total = sums[window] + values[row]
-                # the sign is wrong if both terms have the other one
+                # it overflows if both terms have the sign that the total has not
                 fits &= ((sums[window] ^ total) & (values[row] ^ total)) >= 0
                 sums[window] = total
     return sums, fits

@@ -7,20 +7,15 @@ from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
-from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import INPUT, TIME, Clock, Operator, OutputMode, Updated, require_column
+from unskew.operators.base import INPUT, TIME, Clock, Mask, Numbers, Operator, OutputMode, Updated, require_column
 from unskew.operators.durations import microseconds
-from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
-from unskew.operators.histories import HELD, Histories, extended, list_schema
+from unskew.operators.histories import Histories, extended, has_null_key, in_microseconds, list_schema, pairs_within
 from unskew.operators.reductions import valid_rows
 from unskew.state.groups import Groups, plain_schema
 from unskew.state.keyed_state import KeyedState
 
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 How = Literal["inner", "left"]
 
 LEFT_TIME, RIGHT_TIME, MATCHED, UNTIL_MS = "unskew.left", "unskew.right", "unskew.matched", "unskew.until_ms"
@@ -36,12 +31,12 @@ class IntervalJoin(Operator):
         SELECT * FROM l JOIN r ON l.key = r.key
         AND r.time BETWEEN l.time + INTERVAL earliest AND l.time + INTERVAL latest
 
-    A left join also gives each left row without a partner, with nulls, when the watermark says that none can come any
-    more. Rows that are late (at or before the watermark of the batch before) are passed over. Rows are forgotten when
-    no row that may still come can be their partner: when their key has rows again, or with the last of the key's rows.
+    A left join also gives each left row without a partner, with nulls, once the watermark shows that none can come any
+    more. Rows that are late (at or before the watermark of the batch before) are passed over. Once no row that may
+    still come can be a row's partner, the row is forgotten: when its key has rows again, or with the key's last row.
 
-    Costs O(rows of the key that are held + pairs) in each batch in which a key has rows; the time of `update` is shared
-    out to keys by that, so that planners see the work and not the rows.
+    Costs O(rows of the key that are held + pairs) in each batch in which a key has rows. The time of `update` is
+    attributed to keys in proportion, so that planners see the work and not the rows.
 
     Parameters
     ----------
@@ -89,14 +84,7 @@ class IntervalJoin(Operator):
         interval = f"earliest={self.earliest!r}, latest={self.latest!r}"
         return f"IntervalJoin({self.left!r}, {self.right!r}, {interval}, how={self.how!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IntervalJoin) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse rows that are not those of two tagged streams with watermarks."""
         super().check()
         require_column(self.input_schema, INPUT)
         if self.event_time != TIME:
@@ -108,25 +96,21 @@ class IntervalJoin(Operator):
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The name of the stream, the time, and the columns of both streams."""
-        return (INPUT, TIME, *self._columns_of(self.left), *self._columns_of(self.right))
+        return (INPUT, TIME, *self._shown)
 
     @property
     def value_schema(self) -> pa.Schema:
         """The rows of both streams that may still find partners, by time; and when there is next something to do."""
-        lists = list_schema(self.input_schema, [*self._columns_of(self.left), *self._columns_of(self.right)])
+        lists = list_schema(self.input_schema, self._shown)
         times = [pa.field(name, pa.list_(pa.int64())) for name in (LEFT_TIME, RIGHT_TIME)]
         return pa.schema([*lists, *times, (MATCHED, pa.list_(pa.bool_())), (UNTIL_MS, pa.int64())])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key columns, and the columns of both streams."""
         schema = plain_schema(self.input_schema)
-        names = [*self._columns_of(self.left), *self._columns_of(self.right)]
-        return pa.schema([*self.key_schema, *(schema.field(name) for name in names)])
+        return pa.schema([*self.key_schema, *(schema.field(name) for name in self._shown)])
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
-        """Pair new rows of each stream with those of the other, held and new."""
         started = time.perf_counter()
         at = in_microseconds(rows.column(TIME))
         there, until_us = valid_rows(at), _microseconds_of(clock.previous_watermark_ms)
@@ -136,7 +120,8 @@ class IntervalJoin(Operator):
         held, _ = state.get(groups)
         left = self._side(self.left, held, groups, rows, at, usable)
         right = self._side(self.right, held, groups, rows, at, usable & ~keyless[groups.group_of_row])
-        i, j, pairs = _pairs(left, right, self._earliest_us, self._latest_us)
+        times = _times(left, LEFT_TIME), _times(right, RIGHT_TIME)
+        i, j, pairs = pairs_within(left, times[0], right, times[1], self._earliest_us, self._latest_us)
         matched = left.rows.column(MATCHED).to_numpy().copy()
         matched[i] = True
         # where the interval ends before the left row, its time may be over though the row itself is not late
@@ -153,8 +138,8 @@ class IntervalJoin(Operator):
             return self.output_schema.empty_table()
         groups = state.due(clock.watermark_ms)
         held, _ = state.get(groups)
-        none, nobody = self.input_schema.empty_table(), np.empty(0, np.bool_)
-        times = in_microseconds(none.column(TIME))
+        none = self.input_schema.empty_table()
+        times, nobody = in_microseconds(none.column(TIME)), np.empty(0, np.bool_)
         left, right = (self._side(side, held, groups, none, times, nobody) for side in (self.left, self.right))
         matched = left.rows.column(MATCHED).to_numpy()
         until_us = _microseconds_of(clock.watermark_ms)
@@ -162,34 +147,29 @@ class IntervalJoin(Operator):
         return self._alone(groups, left, right, matched, until_us)
 
     def _columns_of(self, side: str) -> list[str]:
-        """Return the columns of one stream: those with its name in front, and not the other's if that is longer."""
+        """Return the columns that start with a stream's name, except those that start with the other's longer one."""
         other = self.right if side == self.left else self.left
-        longer = f"{other}_" if len(other) > len(side) else None
         names = [name for name in self.input_schema.names if name.startswith(f"{side}_") and name not in self.key]
-        return [name for name in names if longer is None or not name.startswith(longer)]
+        return [name for name in names if len(other) <= len(side) or not name.startswith(f"{other}_")]
+
+    @property
+    def _shown(self) -> list[str]:
+        return [*self._columns_of(self.left), *self._columns_of(self.right)]
 
     def _side(self, side: str, held: pa.Table, groups: Groups, rows: pa.Table, at: pa.Array, usable: Mask) -> Histories:
         """Return all rows of one stream, each group's by time."""
-        is_left = side == self.left
-        columns = [*self._columns_of(side), LEFT_TIME if is_left else RIGHT_TIME, *([MATCHED] if is_left else [])]
-        new = rows.append_column(LEFT_TIME if is_left else RIGHT_TIME, at)
-        if is_left:
-            new = new.append_column(MATCHED, pa.array(np.zeros(len(rows), np.bool_)))
-        inputs = rows.column(INPUT).to_numpy(zero_copy_only=False) == side if len(rows) else usable
-        chosen, order = usable & inputs, groups.order
-        starts = np.concatenate(([0], np.cumsum(np.bincount(groups.group_of_row[chosen], minlength=len(groups)))))
-        histories = extended(held.select(columns), new, order[chosen[order]] if len(order) else order, starts)
-        return sorted_by_time(histories, _times(histories, LEFT_TIME if is_left else RIGHT_TIME))[0]
+        time_column, *flags = (LEFT_TIME, MATCHED) if side == self.left else (RIGHT_TIME,)
+        new = rows.append_column(time_column, at).append_column(MATCHED, pa.array(np.zeros(len(rows), np.bool_)))
+        chosen = usable & (rows.column(INPUT).to_numpy(zero_copy_only=False) == side) if len(rows) else usable
+        histories = extended(held.select([*self._columns_of(side), time_column, *flags]), new, groups, chosen)
+        return histories.sorted_by_time(_times(histories, time_column))[0]
 
     def _joined(self, groups: Groups, left: Histories, right: Histories, i: Numbers, j: Numbers | None) -> pa.Table:
         """Return rows `i` of the left beside rows `j` of the right, or beside nothing."""
         keys = groups.keys.take(pa.array(left.group_of_row[i]))
         ours = left.rows.select(self._columns_of(self.left)).take(pa.array(i)).columns
         theirs = right.rows.select(self._columns_of(self.right))
-        if j is None:
-            others = [pa.nulls(len(i), field.type) for field in theirs.schema]
-        else:
-            others = theirs.take(pa.array(j)).columns
+        others = theirs.take(pa.nulls(len(i), pa.int64()) if j is None else pa.array(j)).columns
         return pa.Table.from_arrays([*keys.columns, *ours, *others], schema=self.output_schema)
 
     def _alone(self, groups: Groups, left: Histories, right: Histories, matched: Mask, until_us: int) -> pa.Table:
@@ -205,18 +185,18 @@ class IntervalJoin(Operator):
         """Hold what may still find partners, and say when there is next something to do."""
         left_ends, right_ends = _times(left, LEFT_TIME) + self._latest_us, _times(right, RIGHT_TIME) - self._earliest_us
         left_needed, right_needed = left_ends > until_us, right_ends > until_us
-        next_us = _greatest([(left, left_ends, left_needed), (right, right_ends, right_needed)], len(groups))
+        next_us = np.full(len(groups), -NEVER)
+        np.maximum.at(next_us, left.group_of_row[left_needed], left_ends[left_needed])
+        np.maximum.at(next_us, right.group_of_row[right_needed], right_ends[right_needed])
         if self.how == "left":  # the first left row without a partner has to be given when its time is over
             alone = left_needed & ~matched
             np.minimum.at(next_us, left.group_of_row[alone], left_ends[alone])
         rows = left.rows.set_column(left.rows.column_names.index(MATCHED), MATCHED, pa.array(matched))
         sides = Histories(rows, left.starts, left.new_row).kept(left_needed), right.kept(right_needed)
-        columns = {name: column for side in sides for name, column in zip(side.column_names, side.columns, strict=True)}
+        columns = {name: side.column(name) for side in sides for name in side.column_names}
         columns[UNTIL_MS] = pa.array(-(-next_us // 1000))
         values = pa.table([columns[name] for name in self.value_schema.names], schema=self.value_schema)
-        anything = np.zeros(len(groups), np.bool_)
-        anything[left.group_of_row[left_needed]] = True
-        anything[right.group_of_row[right_needed]] = True
+        anything = left.has_any(left_needed) | right.has_any(right_needed)
         state.put(groups, values, where=anything)
         state.remove(groups, where=~anything)
 
@@ -227,54 +207,3 @@ def _microseconds_of(watermark_ms: int | None) -> int:
 
 def _times(side: Histories, name: str) -> Numbers:
     return np.asarray(side.rows.column(name).to_numpy(), np.int64)
-
-
-def _greatest(sides: list[tuple[Histories, Numbers, Mask]], groups: int) -> Numbers:
-    latest = np.full(groups, -NEVER)
-    for side, ends, needed in sides:
-        np.maximum.at(latest, side.group_of_row[needed], ends[needed])
-    return latest
-
-
-def _pairs(left: Histories, right: Histories, earliest_us: int, latest_us: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the rows of each pair with a new row in it, and how many pairs each group has."""
-    sides = (_times(left, LEFT_TIME), left.new_row != HELD, left.starts)
-    others = (_times(right, RIGHT_TIME), right.new_row != HELD, right.starts)
-    nothing = np.empty(0, np.int64)
-    pairs = _kernel_pairs(*sides, *others, earliest_us, latest_us, nothing, nothing)
-    i, j = np.empty(pairs.sum(), np.int64), np.empty(pairs.sum(), np.int64)
-    _kernel_pairs(*sides, *others, earliest_us, latest_us, i, j)
-    return i, j, pairs
-
-
-@njit(cache=True)
-def _kernel_pairs(
-    left_at: Numbers,
-    left_new: Mask,
-    left_starts: Numbers,
-    right_at: Numbers,
-    right_new: Mask,
-    right_starts: Numbers,
-    earliest_us: int,
-    latest_us: int,
-    left: Numbers,
-    right: Numbers,
-) -> Numbers:
-    """Count each group's pairs, and fill them in unless `left` is empty. O(rows + pairs within the interval)."""
-    pairs, fill, place = np.zeros(len(left_starts) - 1, np.int64), len(left) > 0, 0
-    for group in range(len(left_starts) - 1):
-        stop = right_starts[group + 1]
-        first = last = right_starts[group]
-        for i in range(left_starts[group], left_starts[group + 1]):
-            while first < stop and right_at[first] < left_at[i] + earliest_us:
-                first += 1
-            last = max(first, last)
-            while last < stop and right_at[last] <= left_at[i] + latest_us:
-                last += 1
-            for j in range(first, last):
-                if left_new[i] or right_new[j]:
-                    pairs[group] += 1
-                    if fill:
-                        left[place], right[place] = i, j
-                        place += 1
-    return pairs

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 
-from unskew.operators.base import Operator
+from unskew.operators.base import Mergeable, Operator
+from unskew.state.groups import Groups
 
 
 class Learner(Operator):
@@ -32,15 +33,11 @@ class Learner(Operator):
     """
 
     learns: ClassVar[bool] = True
-
-    lesson: bytes = b""
-    """What tasks know in this batch; empty in the first one."""
-
+    lesson: bytes = b""  # what tasks know in this batch; empty in the first one
     stream_schema: pa.Schema
     stream_key: tuple[str, ...] = ()
 
     def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
-        """Return a copy that knows the stream, and works on rows of its own."""
         learner = copy.copy(self)
         learner.stream_schema, learner.stream_key = input_schema, tuple(key)
         return super(Learner, learner).bind(*learner.own_input())
@@ -51,11 +48,9 @@ class Learner(Operator):
 
     @property
     def columns_read(self) -> tuple[str, ...]:
-        """The columns of the stream that `expand` needs, and the stream's key."""
         return self._columns_read_of(self.stream_schema, self.stream_key)
 
     def taught(self, lesson: bytes) -> Self:
-        """Return a copy that knows the lesson."""
         taught = copy.copy(self)
         taught.lesson = lesson
         return taught
@@ -66,14 +61,9 @@ class Learner(Operator):
 
     @abstractmethod
     def learn(self, learned: bytes, output: pa.Table) -> bytes:
-        """Return all that the driver knows after a batch.
+        """Return all that the driver knows after a batch, from what it knew before and the batch's output in any order.
 
-        Parameters
-        ----------
-        learned
-            What `learn` returned for the batch before; ``b""`` in the first batch.
-        output
-            The batch's output (`output_schema`), in any order.
+        `learned` is what `learn` returned for the batch before; ``b""`` in the first batch.
         """
 
     def lesson_of(self, learned: bytes) -> bytes:
@@ -88,6 +78,34 @@ class Learner(Operator):
     @abstractmethod
     def result(self, learned: bytes, output: pa.Table) -> pa.Table:
         """Return the rows that the user sees after a batch: what `learn` returned, or the batch's output, or both."""
+
+
+class MergingLearner(Learner, Mergeable):
+    """A learner whose channels do the work of another operator, `channel_operator`."""
+
+    channel_operator: Mergeable
+
+    @property
+    def value_schema(self) -> pa.Schema:
+        return self.channel_operator.value_schema
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return self.channel_operator.output_schema
+
+    def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
+        return self.channel_operator.lift(rows, groups)
+
+    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
+        return self.channel_operator.merge(values, groups)
+
+    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
+        return self.channel_operator.finish(keys, values)
+
+
+def from_bytes(learned: bytes) -> pa.Table:
+    """Read what `to_bytes` wrote."""
+    return pa.ipc.open_stream(learned).read_all()
 
 
 def to_bytes(table: pa.Table) -> bytes:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError
 from unskew.hashing import hash_keys
-from unskew.operators.base import Clock, require_column
-from unskew.operators.learner import Learner, to_bytes
+from unskew.operators.base import Clock, refuse_key_names, require_column
+from unskew.operators.learner import Learner, from_bytes, to_bytes
 from unskew.operators.naive_bayes import COUNTS, NaiveBayes, NaiveBayesModel
 from unskew.state.groups import Groups, group_rows, plain_schema
 from unskew.state.keyed_state import KeyedState
@@ -62,64 +62,43 @@ class NaiveBayesClassifier(Learner):
 
     memory = "constant"
     output_mode = "append"
+    output_key = ()  # an answer does not replace another
+    value_schema = NaiveBayes.value_schema  # of a word; but channels keep nothing, the model is the driver's
 
     def __init__(self, words: str, label: str, classes: Sequence[str | int], *, smoothing: float = 1.0) -> None:
         self.words, self.label, self.smoothing = words, label, smoothing
         self._counter = NaiveBayes(label, classes)
         self.classes = self._counter.classes
         if smoothing <= 0:
-            raise ArgumentError("smoothing is more than 0", where="smoothing", got=smoothing)
+            raise ArgumentError("smoothing must be more than 0", where="smoothing", got=smoothing)
 
     def __repr__(self) -> str:
         of = f", of={list(self.stream_key)}" if self.stream_key else ""
         settings = f"{self.words!r}, {self.label!r}, {list(self.classes)}, smoothing={self.smoothing}"
         return f"NaiveBayesClassifier({settings}{of})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NaiveBayesClassifier) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The words and the label."""
         return self.words, self.label
 
     def own_input(self) -> tuple[pa.Schema, tuple[str, ...]]:
-        """Return the schema of counts and answers. Refuse words and labels of the wrong type."""
-        kind = require_column(self.stream_schema, self.words).type
-        if not (types.is_list(kind) or types.is_large_list(kind)) or not _is_text(kind.value_type):
-            raise ColumnError("words are a list of strings", where=f"column {self.words!r}", got=str(kind))
+        require_column(self.stream_schema, self.words, _is_list_of_text, "words must be a list of strings")
         label = plain_schema(pa.schema([require_column(self.stream_schema, self.label)]))
         schema = pa.schema([pa.field(WORD, pa.string()), *label])
         self._counter = self._counter.bind(schema, (WORD,))
-        if PREDICTED in self.stream_key:
-            raise ArgumentError("a result has the name of a key column", got=PREDICTED, hint="rename the key column")
+        refuse_key_names(self.stream_key, [PREDICTED])
         document = plain_schema(pa.schema([require_column(self.stream_schema, name) for name in self.stream_key]))
         answer = pa.field(PREDICTED, label.field(0).type)
         fields = [pa.field(WORD, pa.string()), pa.field(DOCUMENT, pa.struct(list(document)))]
-        return pa.schema([*fields, *self._counter.value_schema, answer]), (WORD, DOCUMENT)
-
-    @property
-    def value_schema(self) -> pa.Schema:
-        """The counts of a word; but channels keep nothing, the model is the driver's."""
-        return self._counter.value_schema
+        return pa.schema([*fields, *self.value_schema, answer]), (WORD, DOCUMENT)
 
     @property
     def output_schema(self) -> pa.Schema:
-        """Words with counts, and documents with answers."""
         return self.input_schema
 
     @property
     def result_schema(self) -> pa.Schema:
-        """The key of a document, and its class."""
         return pa.schema([*self.input_schema.field(DOCUMENT).type, self.input_schema.field(PREDICTED)])
-
-    @property
-    def output_key(self) -> tuple[str, ...]:
-        """None: an answer does not replace another."""
-        return ()
 
     def expand(self, rows: pa.Table) -> pa.Table:
         """Count the words of documents with a label, and classify those without."""
@@ -144,19 +123,17 @@ class NaiveBayesClassifier(Learner):
     def learn(self, learned: bytes, output: pa.Table) -> bytes:
         """Add the batch's counts to the model, whose words are in order."""
         counted = output.filter(pc.is_null(output.column(DOCUMENT))).select([WORD, COUNTS])
-        both = pa.concat_tables([_table(learned), counted] if learned else [counted]).combine_chunks()
+        both = pa.concat_tables([from_bytes(learned), counted] if learned else [counted]).combine_chunks()
         groups = group_rows(both, hash_keys(both, WORD), [WORD])
         counts = self._counter.merge(both.select([COUNTS]), groups)
         return to_bytes(pa.table([*groups.keys.columns, *counts.columns], [WORD, COUNTS]).sort_by(WORD))
 
     def result(self, learned: bytes, output: pa.Table) -> pa.Table:
-        """Return the answers."""
         answers = output.filter(pc.is_valid(output.column(DOCUMENT)))
         documents = answers.column(DOCUMENT).combine_chunks()
         return pa.table([*documents.flatten(), answers.column(PREDICTED)], schema=self.result_schema)
 
     def model(self, lesson: bytes) -> NaiveBayesModel:
-        """Return the model that a lesson holds."""
         return _read_model(lesson, self.classes, self.smoothing)
 
     def _counts(self, lists: pa.Array, labels: pa.Array) -> pa.Table:
@@ -165,12 +142,8 @@ class NaiveBayesClassifier(Learner):
         lists, labels = lists.filter(known), labels.filter(known)
         words, of_word = lists.flatten(), labels.take(pc.list_parent_indices(lists))
         words, of_word = words.drop_null(), of_word.filter(words.is_valid())
-        exploded = pa.table(
-            {
-                WORD: pa.concat_arrays([words, pa.nulls(len(labels), pa.string())]),
-                self.label: pa.concat_arrays([of_word, labels]),
-            }
-        )
+        words = pa.concat_arrays([words, pa.nulls(len(labels), pa.string())])
+        exploded = pa.table({WORD: words, self.label: pa.concat_arrays([of_word, labels])})
         groups = group_rows(exploded, hash_keys(exploded, WORD), [WORD])
         return self._counter.combine(exploded, groups)[0]
 
@@ -179,15 +152,12 @@ class NaiveBayesClassifier(Learner):
         return pa.nulls(len(lists), kind) if model.documents is None else model.classify(lists).cast(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _table(learned: bytes) -> pa.Table:
-    return pa.ipc.open_stream(learned).read_all()
+def _is_list_of_text(kind: pa.DataType) -> bool:
+    text = (types.is_string, types.is_large_string, types.is_string_view)
+    return (types.is_list(kind) or types.is_large_list(kind)) and any(test(kind.value_type) for test in text)
 
 
 @lru_cache(maxsize=4)
 def _read_model(lesson: bytes, classes: tuple[str | int, ...], smoothing: float) -> NaiveBayesModel:
     model = NaiveBayesModel(classes, smoothing)
-    return model.after(_table(lesson)) if lesson else model
+    return model.after(from_bytes(lesson)) if lesson else model

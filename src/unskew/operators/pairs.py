@@ -1,30 +1,20 @@
-"""Groups divided further by a number: which rows agree in both."""
+"""Divides groups further by a number: rows form a pair if they agree in both."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unskew.operators.base import Numbers
 from unskew.state.groups import kernel_group
-
-Numbers = NDArray[np.int64]
 
 _MOST_CODES = 1 << 62
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The distinct pairs of group and number, group by group, numbers rising.
-
-    Parameters
-    ----------
-    group, number
-        Of each pair, int64[p].
-    pair_of_row
-        The pair of each row, int64[n].
-    """
+    """The distinct pairs of group and number, group by group, numbers rising."""
 
     group: Numbers
     number: Numbers
@@ -37,8 +27,6 @@ class Pairs:
 def pairs_of(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
     """Find the pairs of group and number that rows have. O(rows), and a sort of the pairs.
 
-    Examples
-    --------
     >>> pairs = pairs_of(np.array([1, 0, 1, 1]), np.array([7, 7, 5, 7]), groups=2)
     >>> pairs.group.tolist(), pairs.number.tolist(), pairs.pair_of_row.tolist()
     ([0, 1, 1], [7, 5, 7], [2, 0, 1, 2])
@@ -53,7 +41,7 @@ def pairs_of(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
 
 
 def pairs_in_runs(group_of_row: Numbers, numbers: Numbers, groups: int) -> Pairs:
-    """Find the same, by a sort of the rows: quicker where they are few runs in order, one after the other."""
+    """Return the same by sorting the rows, which is quicker if they consist of a few sorted runs."""
     codes = _codes(group_of_row, numbers, groups)
     order = np.argsort(codes, kind="stable")
     opens = np.diff(codes[order], prepend=-1) != 0

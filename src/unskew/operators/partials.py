@@ -16,21 +16,10 @@ TOUCHED = "touched"
 
 
 def partial_states(state: KeyedState, groups: Groups, hashes: ArrayLike) -> pa.Table:
-    """Return the state that a channel holds of split keys.
+    """Return the state that a channel holds of split keys, after a batch.
 
-    Parameters
-    ----------
-    state
-        The channel's state after the batch.
-    groups
-        The keys that had rows on this channel in the batch.
-    hashes
-        Hashes of the split keys.
-
-    Returns
-    -------
-    Table
-        Rows of the state. The last column, ``touched``, says whether the key had rows on this channel.
+    `groups` are the keys that had rows on this channel, `hashes` those of the split keys. The last column, ``touched``,
+    says whether the key had rows here.
     """
     held = state.select(hashes)
     stored, _ = state.group_stored(held)
@@ -45,26 +34,10 @@ def merge_partials(operator: Mergeable, partials: Sequence[pa.Table]) -> pa.Tabl
     """Merge the parts of split keys from all channels, and return the output rows of keys that had rows on any of them.
 
     Sums of floats depend on the order of the parts, so always pass the channels in the same order.
-
-    Examples
-    --------
-    >>> from unskew.hashing import hash_keys
-    >>> from unskew.operators import Aggregate
-    >>> from unskew.state import MemoryStore
-    >>> rows = pa.table({"user": ["ada", "bob"]})
-    >>> operator, parts = Aggregate(n="count").bind(rows.schema, ("user",)), []
-    >>> for batch in (rows, rows.slice(0, 1)):
-    ...     with KeyedState.open(MemoryStore(), operator.key_schema, operator.value_schema, slots=4) as state:
-    ...         groups = state.group(batch, hash_keys(batch, "user"))
-    ...         _ = operator.update(state, groups.one_row_each(), operator.combine(batch, groups)[0], None)
-    ...         parts.append(partial_states(state, groups, hash_keys(rows.slice(0, 1), "user")))
-    >>> merge_partials(operator, parts).to_pylist()
-    [{'user': 'ada', 'n': 2}]
     """
     rows = pa.concat_tables(partials)
-    groups, values = KeyedState.group_stored_rows(
-        rows.drop_columns([TOUCHED]), operator.key_schema, operator.value_schema
-    )
+    stored = rows.drop_columns([TOUCHED])
+    groups, values = KeyedState.group_stored_rows(stored, operator.key_schema, operator.value_schema)
     merged = operator.finish(groups.keys, operator.merge(values, groups))
     touched = np.zeros(len(groups), np.bool_)
     touched[groups.group_of_row[rows.column(TOUCHED).to_numpy()]] = True

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import Clock, Operator, OutputMode, Updated, require_column
-from unskew.operators.event_times import in_microseconds, sorted_by_time
-from unskew.operators.histories import Histories, extended, list_schema
+from unskew.errors import ArgumentError
+from unskew.operators.base import Clock, Mask, Numbers, Operator, OutputMode, Updated, require_column
+from unskew.operators.histories import Histories, extended, in_microseconds, list_schema
+from unskew.operators.reductions import valid_rows
 from unskew.state.groups import Groups, plain_schema
 from unskew.state.keyed_state import KeyedState
-
-Mask = NDArray[np.bool_]
 
 EARLIEST_MS = "unskew.earliest_ms"
 
@@ -22,12 +19,12 @@ EARLIEST_MS = "unskew.earliest_ms"
 class ProgressiveSort(Operator):
     """Holds rows back until no earlier row of their key can come, then yields them by time.
 
-    Needs a watermark on the time. In each batch come the rows up to the watermark, those of a key in the order of their
-    times, rows of the same time in the order in which they arrived; all of them lie behind those of the batches before.
-    So whoever reads a key's rows one after the other, batch by batch, reads them sorted, however they came. Late rows
-    are passed over and counted; rows without a time are passed over.
+    Needs a watermark on the time. Each batch yields the rows up to the watermark, those of a key in the order of their
+    times, rows of the same time in the order in which they arrived. They are later than all rows of the batches before,
+    so you read a key's rows sorted, batch by batch, however they came. Late rows are passed over and counted; rows
+    without a time are passed over.
 
-    Costs O(n log n) for the n rows held of a key, in each batch in which the key has rows or some are due; keeps the
+    Costs O(n log n) for the n rows held of a key, in each batch in which the key has rows or some are due. Keeps the
     rows that are not due yet.
 
     Parameters
@@ -61,18 +58,9 @@ class ProgressiveSort(Operator):
     def __repr__(self) -> str:
         return f"ProgressiveSort({self.time!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProgressiveSort) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse a time that is no timestamp, or not the one of the watermark."""
         super().check()
-        kind = require_column(self.input_schema, self.time).type
-        if not types.is_timestamp(kind):
-            raise ColumnError("the time must be a timestamp", where=f"column {self.time!r}", got=str(kind))
+        require_column(self.input_schema, self.time, types.is_timestamp, "the time must be a timestamp")
         if self.time in self.key:
             raise ArgumentError("the time cannot be part of the key", got=self.time)
         if self.event_time != self.time:
@@ -87,34 +75,24 @@ class ProgressiveSort(Operator):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the input."""
         return plain_schema(self.input_schema)
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
-        """Hold the rows back."""
         times = in_microseconds(rows.column(self.time))
-        usable = np.asarray(times.is_valid().to_numpy(zero_copy_only=False))
-        on_time = usable
+        on_time = usable = valid_rows(times)
         if clock.previous_watermark_ms is not None:
             on_time = usable & (times.fill_null(0).to_numpy() > clock.previous_watermark_ms * 1000)
-        order = groups.order[on_time[groups.order]]
-        counts = np.bincount(groups.group_of_row[on_time], minlength=len(groups))
-        held, _ = state.get(groups)
-        histories = extended(held.drop_columns([EARLIEST_MS]), rows, order, np.concatenate(([0], np.cumsum(counts))))
-        at = in_microseconds(histories.rows.column(self.time)).to_numpy()
-        self._keep(state, groups, histories, at, np.ones(len(at), np.bool_), counts > 0)
+        histories, at = self._histories(state, groups, rows, on_time)
+        has_new = np.bincount(groups.group_of_row[on_time], minlength=len(groups)) > 0
+        self._keep(state, groups, histories, at, np.ones(len(at), np.bool_), has_new)
         return Updated(self.output_schema.empty_table(), late_rows=int(usable.sum() - on_time.sum()))
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
-        """Let rows go up to the watermark."""
         if clock.watermark_ms is None:
             return self.output_schema.empty_table()
         groups = state.due(clock.watermark_ms)
-        held, _ = state.get(groups)
-        nothing = np.zeros(len(groups) + 1, np.int64)
-        empty = self.input_schema.empty_table()
-        histories = extended(held.drop_columns([EARLIEST_MS]), empty, nothing[:0], nothing)
-        histories, at = sorted_by_time(histories, in_microseconds(histories.rows.column(self.time)).to_numpy())
+        histories, at = self._histories(state, groups, self.input_schema.empty_table())
+        histories, at = histories.sorted_by_time(at)
         due = at <= clock.watermark_ms * 1000
         keys = groups.keys.take(pa.array(histories.group_of_row[due]))
         rows = histories.rows.filter(pa.array(due))
@@ -122,13 +100,20 @@ class ProgressiveSort(Operator):
         self._keep(state, groups, histories, at, ~due, np.ones(len(groups), np.bool_))
         return pa.Table.from_arrays(columns, schema=self.output_schema)
 
+    def _histories(
+        self, state: KeyedState, groups: Groups, rows: pa.Table, where: Mask | None = None
+    ) -> tuple[Histories, Numbers]:
+        held, _ = state.get(groups)
+        histories = extended(held.drop_columns([EARLIEST_MS]), rows, groups, where)
+        return histories, in_microseconds(histories.rows.column(self.time)).to_numpy()
+
     def _keep(
-        self, state: KeyedState, groups: Groups, histories: Histories, at: NDArray[np.int64], needed: Mask, where: Mask
+        self, state: KeyedState, groups: Groups, histories: Histories, at: Numbers, needed: Mask, where: Mask
     ) -> None:
-        """Hold what is needed of the groups for which `where` holds; of which nothing is, nothing is held."""
+        """Hold the needed rows of the groups for which `where` holds."""
         earliest = np.full(len(groups), np.iinfo(np.int64).max)
         np.minimum.at(earliest, histories.group_of_row[needed], at[needed])
-        some = np.bincount(histories.group_of_row[needed], minlength=len(groups)) > 0
+        some = histories.has_any(needed)
         earliest_ms = pa.array(-(-earliest // 1000))
         state.put(groups, histories.kept(needed).append_column(EARLIEST_MS, earliest_ms), where=where & some)
         state.remove(groups, where=where & ~some)

@@ -8,7 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.state.groups import Numbers
+from unskew.operators.base import Numbers
+from unskew.operators.lists import starts_of
 
 _FEW = 24
 
@@ -19,13 +20,11 @@ def ranked(group_of_row: Numbers, groups: int, first: NDArray[Any], then: Number
     As ``np.lexsort((then, first, group_of_row))``, but many times faster where groups are small: O(rows) to part the
     groups, O(n log n) within each.
 
-    Examples
-    --------
     >>> order, starts = ranked(np.array([1, 0, 1, 1]), 2, np.array([5, 9, 3, 5]), np.array([2, 0, 0, 1]))
     >>> order.tolist(), starts.tolist()
     ([1, 2, 3, 0], [0, 1, 4])
     """
-    starts = np.concatenate(([0], np.cumsum(np.bincount(group_of_row, minlength=groups))))
+    starts = starts_of(np.bincount(group_of_row, minlength=groups))
     return _kernel_ranked(group_of_row, starts, first, then), starts
 
 

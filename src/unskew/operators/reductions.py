@@ -1,4 +1,4 @@
-"""Many values per group to one: sums, smallest and greatest, for whole Arrow columns. Nulls count for nothing."""
+"""Reduces whole Arrow columns to one value per group: sums, smallest and greatest. Nulls count for nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from pyarrow import types
 
 from unskew.errors import RangeError
 from unskew.hashing.buffers import fixed_width
+from unskew.operators.base import Floats, Mask, Numbers
 from unskew.state.groups import Groups
 from unskew.state.index import fixed
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _NONE = -1
 _GREATEST = np.int64(2**63 - 1)
@@ -48,18 +46,11 @@ def sum_by_group(values: pa.Array, groups: Groups) -> pa.Array:
     return array
 
 
-def least_by_group(values: pa.Array, groups: Groups) -> pa.Array:
-    """Return the smallest value of each group as Spark orders them (NaN is the greatest); null where there is none."""
-    return take_rows(values, extreme_rows(values, groups, greatest=False))
-
-
-def greatest_by_group(values: pa.Array, groups: Groups) -> pa.Array:
-    """Return the greatest value of each group as Spark orders them (NaN is the greatest); null where there is none."""
-    return take_rows(values, extreme_rows(values, groups, greatest=True))
-
-
 def extreme_rows(values: pa.Array, groups: Groups, *, greatest: bool) -> Numbers:
-    """Return the row of the smallest or greatest value of each group, the first of equals; -1 where there is none."""
+    """Return the row of the smallest or greatest value of each group, the first of equals; -1 where there is none.
+
+    Values are in Spark's order: NaN is the greatest.
+    """
     rows = np.full(len(groups), _NONE, np.int64)
     _kernel_extreme(fixed(sortable(values)), valid_rows(values), fixed(groups.group_of_row), greatest, rows)
     return rows
@@ -111,7 +102,7 @@ def _kernel_sum_int(values: Numbers, valid: Mask, group_of_row: Numbers, sums: N
         if valid[row]:
             group, value = group_of_row[row], values[row]
             total = sums[group] + value
-            # the sign is wrong if both terms have the other one
+            # it overflows if both terms have the sign that the total has not
             fits &= ((sums[group] ^ total) & (value ^ total)) >= 0
             sums[group] = total
             any_valid[group] = True
@@ -119,9 +110,7 @@ def _kernel_sum_int(values: Numbers, valid: Mask, group_of_row: Numbers, sums: N
 
 
 @njit(cache=True)
-def _kernel_sum_float(
-    values: NDArray[np.float64], valid: Mask, group_of_row: Numbers, sums: NDArray[np.float64], any_valid: Mask
-) -> bool:
+def _kernel_sum_float(values: Floats, valid: Mask, group_of_row: Numbers, sums: Floats, any_valid: Mask) -> bool:
     for row in range(len(values)):
         if valid[row]:
             group = group_of_row[row]
@@ -148,7 +137,7 @@ def _kernel_sum_wide(
             low = sums[group, 0] + words[row, 0]
             carry = uint64(1) if low < words[row, 0] else uint64(0)
             high = sums[group, 1] + words[row, 1] + carry
-            # the sign is wrong if both terms have the other one
+            # it overflows if both terms have the sign that the total has not
             if ((sums[group, 1] ^ high) & (words[row, 1] ^ high)) >> uint64(63):
                 fits = False
             negative = high >> uint64(63) != 0
@@ -179,7 +168,7 @@ def _kernel_extreme(values: NDArray[Any], valid: Mask, group_of_row: Numbers, gr
 
 
 @njit(cache=True)
-def _kernel_float_order(values: NDArray[np.float64], numbers: Numbers) -> None:
+def _kernel_float_order(values: Floats, numbers: Numbers) -> None:
     """Turn the bits of floats into whole numbers of the same order, NaN the greatest; -0.0 equals 0.0."""
     bits = values.view(np.int64)
     for row in range(len(values)):

@@ -6,26 +6,27 @@ import operator as op
 import re
 import time
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
-from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import Clock, Operator, OutputMode, Updated, require_column
+from unskew.errors import ArgumentError
+from unskew.operators.base import Clock, Mask, Numbers, Operator, OutputMode, Updated, require_column
 from unskew.operators.durations import microseconds
-from unskew.operators.event_times import has_null_key, in_microseconds, sorted_by_time
-from unskew.operators.histories import HELD, Histories, extended, list_schema
+from unskew.operators.histories import (
+    HELD,
+    Histories,
+    extended,
+    has_null_key,
+    in_microseconds,
+    list_schema,
+    pairs_within,
+)
 from unskew.operators.reductions import valid_rows
 from unskew.state.groups import Groups, plain_schema
 from unskew.state.keyed_state import KeyedState
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 LEFT, RIGHT = "left_", "right_"
 COMPARISONS = {"<": op.lt, "<=": op.le, "=": op.eq, "!=": op.ne, ">=": op.ge, ">": op.gt}
@@ -48,7 +49,7 @@ class SelfJoin(Operator):
     in Spark.
 
     Costs O(rows of the key within the window + pairs) in each batch in which a key has rows. The time of `update` is
-    shared out to keys by that, so that planners see the work and not the rows.
+    attributed to keys in proportion, so that planners see the work and not the rows.
 
     Parameters
     ----------
@@ -62,10 +63,10 @@ class SelfJoin(Operator):
         Which pairs to keep, an Arrow expression on the output's columns: the key columns by their names, others as
         ``left_<name>`` and ``right_<name>``. Or two of them compared in words, ``"left_id < right_id"``.
     sides
-        Two boolean columns that say of each row whether it may be the left one of a pair, and the right one; by default
-        it may be both. With them a key that is too hot for one channel can be cut into cells, see the gallery.
+        Two boolean columns that say whether a row may be the left one of a pair, and the right one; by default it may
+        be both. With them you can cut a key that is too hot for one channel into cells, see the gallery.
     pair_seconds
-        How long each pair takes besides; imitates costly work on pairs in measurements.
+        Extra time to spend on each pair; imitates costly work in measurements.
 
     References
     ----------
@@ -109,7 +110,7 @@ class SelfJoin(Operator):
             hint = 'such as pyarrow.compute.field("left_id") < pyarrow.compute.field("right_id")'
             raise ArgumentError("the condition must be an Arrow expression", got=where, hint=hint)
         if pair_seconds < 0:
-            raise ArgumentError("a pair cannot take less than no time", got=pair_seconds)
+            raise ArgumentError("a pair cannot take negative time", got=pair_seconds)
 
     def __repr__(self) -> str:
         # what pairs cost is no part of what the state means
@@ -119,32 +120,16 @@ class SelfJoin(Operator):
         shown += [f"sides={self.sides}"] if self.sides else []
         return f"SelfJoin({', '.join(shown)})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SelfJoin) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
-        """Return a copy that knows its input; with a watermark, time passes for it."""
-        bound = super().bind(input_schema, key)
-        bound.time_mode = "none" if bound.event_time is None else "event"
-        return bound
-
     def check(self) -> None:
-        """Refuse a time that is no timestamp or not the one of the watermark, and columns that do not exist."""
         super().check()
-        kind = require_column(self.input_schema, self.time).type
-        if not types.is_timestamp(kind):
-            raise ColumnError("the time must be a timestamp", where=f"column {self.time!r}", got=str(kind))
+        self.time_mode = "none" if self.event_time is None else "event"
+        require_column(self.input_schema, self.time, types.is_timestamp, "the time must be a timestamp")
         if self.event_time not in (None, self.time):
             raise ArgumentError(f"the watermark is on {self.event_time!r}", got=self.time, hint="join by that column")
         for name in self._shown:
             require_column(self.input_schema, name)
         for name in self.sides:
-            kind = require_column(self.input_schema, name).type
-            if not types.is_boolean(kind):
-                raise ColumnError("a side is a truth value", where=f"column {name!r}", got=str(kind))
+            require_column(self.input_schema, name, types.is_boolean, "a side must be a boolean")
         if self.where is not None:
             try:
                 self.output_schema.empty_table().filter(self.where)
@@ -154,24 +139,21 @@ class SelfJoin(Operator):
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The time, the sides and what pairs show; `where` sees nothing else."""
         return (self.time, *self.sides, *self._shown)
 
     @property
     def value_schema(self) -> pa.Schema:
-        """The rows of a key that may still find partners, by time; and when none of them can any more."""
+        """The rows that may still find partners, by time; and until when one of them can."""
         kept = list_schema(self.input_schema, [self.time, *self.sides, *self._shown])
         return kept.append(pa.field(UNTIL_MS, pa.int64()))
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key columns, and the other columns of both rows."""
         shown = [plain_schema(self.input_schema).field(name) for name in self._shown]
         sides = [field.with_name(side + field.name) for side in (LEFT, RIGHT) for field in shown]
         return pa.schema([*self.key_schema, *sides])
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
-        """Pair new rows with those held and with each other."""
         started = time.perf_counter()
         times = in_microseconds(rows.column(self.time))
         usable = valid_rows(times) & ~has_null_key(groups)[groups.group_of_row]
@@ -179,9 +161,13 @@ class SelfJoin(Operator):
         if self.event_time is not None and clock.previous_watermark_ms is not None:
             late = times.fill_null(0).to_numpy() <= clock.previous_watermark_ms * 1000
         late_rows = int((late & valid_rows(times)).sum())
-        histories = self._histories(state, groups, rows, usable & ~late)
-        histories, at = sorted_by_time(histories, in_microseconds(histories.rows.column(self.time)).to_numpy())
-        left, right = self._pairs(at, histories)
+        held, _ = state.get(groups)
+        histories = extended(held.drop_columns([UNTIL_MS]), rows, groups, usable & ~late)
+        histories, at = histories.sorted_by_time(in_microseconds(histories.rows.column(self.time)).to_numpy())
+        leads, follows = (_is_true(histories.rows, name) for name in self.sides or (None, None))
+        left, right, _ = pairs_within(histories, at, histories, at, 0, self._within_us, leads)
+        if self.sides:
+            left, right = left[follows[right]], right[follows[right]]
         output = self._output(groups, histories, left, right)
         self._keep(state, groups, histories, at, clock)
         time.sleep(self.pair_seconds * output.num_rows)
@@ -190,7 +176,6 @@ class SelfJoin(Operator):
         return Updated(output, (time.perf_counter() - started) * work / max(1.0, work.sum()), late_rows)
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
-        """Forget the keys of which no row can find a partner any more."""
         if self.event_time is not None and clock.watermark_ms is not None:
             state.remove(state.due(clock.watermark_ms))
         return self.output_schema.empty_table()
@@ -200,24 +185,6 @@ class SelfJoin(Operator):
         others = tuple(name for name in self.input_schema.names if name not in (*self.key, *self.sides))
         return others if self.columns is None else self.columns
 
-    def _histories(self, state: KeyedState, groups: Groups, rows: pa.Table, usable: Mask) -> Histories:
-        held, _ = state.get(groups)
-        order, starts = groups.order, groups.starts
-        if not usable.all():
-            order = order[usable[order]]
-            starts = np.concatenate(([0], np.cumsum(np.bincount(groups.group_of_row[usable], minlength=len(groups)))))
-        return extended(held.drop_columns([UNTIL_MS]), rows, order, starts)
-
-    def _pairs(self, at: Numbers, histories: Histories) -> tuple[Numbers, Numbers]:
-        """Return left and right row of each pair that has a new row in it."""
-        is_new, nothing = histories.new_row != HELD, np.empty(0, np.int64)
-        leads, follows = (_is_true(histories.rows, name) for name in self.sides or (None, None))
-        given = at, is_new, leads, histories.starts, self._within_us
-        pairs = _kernel_pairs(*given, nothing, nothing)
-        left, right = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
-        _kernel_pairs(*given, left, right)
-        return (left[follows[right]], right[follows[right]]) if self.sides else (left, right)
-
     def _output(self, groups: Groups, histories: Histories, left: Numbers, right: Numbers) -> pa.Table:
         shown = histories.rows.select(list(self._shown))
         keys = groups.keys.take(pa.array(histories.group_of_row[left]))
@@ -226,16 +193,14 @@ class SelfJoin(Operator):
         return output if self.where is None else output.filter(self.where)
 
     def _keep(self, state: KeyedState, groups: Groups, histories: Histories, at: Numbers, clock: Clock) -> None:
-        """Hold what may still find partners: other rows of this batch lie behind the watermark of the one before."""
+        """Hold what may still find partners: rows to come lie after the watermark of the batch before."""
         needed = np.ones(len(at), np.bool_)
         if self.event_time is not None and clock.previous_watermark_ms is not None:
             needed = at + self._within_us > clock.previous_watermark_ms * 1000
         latest = np.zeros(len(groups), np.int64)
         np.maximum.at(latest, histories.group_of_row, at)
         until_ms = pa.array(-((-latest - self._within_us) // 1000))
-        has_new = np.zeros(len(groups), np.bool_)
-        has_new[histories.group_of_row[histories.new_row != HELD]] = True
-        left_over = np.bincount(histories.group_of_row[needed], minlength=len(groups)) > 0
+        has_new, left_over = histories.has_any(histories.new_row != HELD), histories.has_any(needed)
         state.put(groups, histories.kept(needed).append_column(UNTIL_MS, until_ms), where=has_new & left_over)
         state.remove(groups, where=~left_over)
 
@@ -247,39 +212,7 @@ def _is_true(rows: pa.Table, name: str | None) -> Mask:
 
 
 def _comparison(text: str) -> pc.Expression:
-    """Return what words such as ``"left_id < right_id"`` say."""
     words = re.fullmatch(r"\s*(\w+)\s*(<=|>=|!=|<|>|=)\s*(\w+)\s*", text)
     if words is None:
         raise ArgumentError("the condition compares two columns", got=text, hint='such as "left_id < right_id"')
     return COMPARISONS[words[2]](pc.field(words[1]), pc.field(words[3]))
-
-
-@njit(cache=True)
-def _kernel_pairs(
-    at: Numbers, is_new: Mask, leads: Mask, starts: Numbers, within_us: int, left: Numbers, right: Numbers
-) -> int:
-    """Count the pairs whose left row leads, and fill them in unless `left` and `right` are empty. O(rows + pairs)."""
-    fill, pairs = len(left) > 0, 0
-    new_rows = np.flatnonzero(is_new)
-    first_new = last_new = 0
-    for group in range(len(starts) - 1):
-        stop = starts[group + 1]
-        first = last = starts[group]
-        for row in range(starts[group], stop):
-            while at[first] < at[row]:
-                first += 1
-            while last < stop and at[last] <= at[row] + within_us:
-                last += 1
-            while first_new < len(new_rows) and new_rows[first_new] < first:
-                first_new += 1
-            while last_new < len(new_rows) and new_rows[last_new] < last:
-                last_new += 1
-            if not leads[row]:
-                continue
-            found = last - first if is_new[row] else last_new - first_new
-            if fill:
-                for i in range(found):
-                    left[pairs + i] = row
-                    right[pairs + i] = first + i if is_new[row] else new_rows[first_new + i]
-            pairs += found
-    return pairs

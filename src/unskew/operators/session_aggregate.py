@@ -10,22 +10,11 @@ import pyarrow as pa
 from numba import njit
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, Updated
+from unskew.operators.base import Clock, Mask, Numbers, Updated
 from unskew.operators.durations import microseconds
-from unskew.operators.lists import concatenated
 from unskew.operators.pairs import pairs_of
 from unskew.operators.presum import Presum, quoted, state_column
-from unskew.operators.windowed import (
-    END,
-    PANE_COLUMN,
-    START,
-    Mask,
-    Numbers,
-    Windowed,
-    Windows,
-    bare_groups,
-    instants,
-)
+from unskew.operators.windowed import PANE_COLUMN, Windowed, Windows, bare_groups, instants
 from unskew.state.groups import Groups
 from unskew.state.index import fixed
 from unskew.state.keyed_state import KeyedState
@@ -38,8 +27,8 @@ class SessionAggregate(Windowed):
 
     A row opens a session that ends `gap` later; sessions of a key that overlap or touch are one. Output is in append
     mode, the only one that Spark allows for sessions: a session is put out when the watermark has reached its end. See
-    `Windowed` for state. A row is late if the session that it would open alone is late, whatever it could have been
-    joined to; late rows are passed over before the others are combined.
+    `Windowed` for state. A row is late if the session that it would open alone is late, even if another session could
+    have taken it in. Late rows are passed over before the others are combined.
 
     O(rows), and for each key with rows a sort of its open sessions.
 
@@ -75,35 +64,20 @@ class SessionAggregate(Windowed):
         self.gap = gap
         self._gap = microseconds(gap)
         if self._gap <= 0:
-            raise ArgumentError("a pause that ends a session has a length", got=gap)
+            raise ArgumentError("the gap of a session must be longer than zero", got=gap)
 
     def __repr__(self) -> str:
-        results = ", ".join(f"{name!r}: {text!r}" for name, text in self.aggregates.items())
-        return f"SessionAggregate({self.gap!r}, on={self.on!r}, aggregates={{{results}}}){self._placed}"
-
-    @property
-    def time_lists(self) -> tuple[str, ...]:
-        """Starts and ends."""
-        return (START, END)
-
-    def ends(self, values: pa.Table, start: Numbers) -> Numbers:
-        """Return what the state says."""
-        column = values.column(END)
-        ends, _ = concatenated(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
-        return np.asarray(ends.to_numpy())
+        return self._described(repr(self.gap), f"on={self.on!r}")
 
     @property
     def combined_schema(self) -> pa.Schema:
-        """The key columns, the state columns, and how many late rows were passed over."""
         return super().combined_schema.append(pa.field(LATE_ROWS, pa.int64()))
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Return the sessions that rows alone make."""
         times, valid = instants(rows, self.time)
         return self.as_values(self._sessions_of(rows, times, groups, valid), len(groups))
 
     def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
-        """Turn the rows of each key that are not late into sessions."""
         times, taken = instants(rows, self.time)
         late_rows = np.zeros(len(groups), np.int64)
         late_until = None if clock is None else self.late_until(clock)
@@ -133,26 +107,25 @@ class SessionAggregate(Windowed):
         late_rows = np.where(late, rows.column(state_column(0)).to_numpy(), 0)
         return sessions.append_column(self.combined_schema.field(LATE_ROWS), pa.array(late_rows))
 
-    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Put the sessions of states together."""
-        return self.as_values(self._joined(self.windows_in(values, groups.group_of_row)), len(groups))
-
-    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return all sessions in states, ended or not."""
-        return self.rows_of(keys, self.windows_in(values, np.arange(len(values))))
-
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
-        """Join new sessions to those held."""
-        new = self.windows_in(rows, groups.group_of_row)
-        held, _ = state.get(groups)
-        joined = self._joined(self.windows_in(held, np.arange(len(groups))).followed_by(new))
-        touched = np.bincount(new.group, minlength=len(groups)) > 0
-        state.put(groups, self.as_values(joined, len(groups)), where=touched)
-        late_rows = rows.column(LATE_ROWS).to_numpy().sum()
-        return Updated(self.output_schema.empty_table(), late_rows=int(late_rows))
+        self.absorbed(state, groups, self.windows_in(rows, groups.group_of_row))
+        late_rows = int(rows.column(LATE_ROWS).to_numpy().sum())
+        return Updated(self.output_schema.empty_table(), late_rows=late_rows)
+
+    def united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
+        """Make one session of those that overlap or touch."""
+        order = np.lexsort((windows.start, windows.group))
+        group, start, end = windows.group[order], windows.start[order], windows.end[order]
+        session_of_part, opens = _kernel_join(fixed(group), fixed(start), fixed(end))
+        starts = np.flatnonzero(opens)
+        session = np.empty(len(order), np.int64)
+        session[order] = session_of_part
+        end = np.maximum.reduceat(end, starts) if len(starts) else end
+        states = self._aggregate.merge(windows.states, bare_groups(len(starts), session))
+        return Windows(group[starts], start[starts], end, states), session
 
     def _sessions_of(self, rows: pa.Table, times: Numbers, groups: Groups, taken: Mask) -> Windows:
-        """Return the sessions that some rows alone make; where order matters, one for each row."""
+        """Return the sessions that the taken rows make by themselves; where order matters, one for each row."""
         group_of_row = groups.group_of_row
         if not taken.all():
             rows, times, group_of_row = rows.filter(pa.array(taken)), times[taken], group_of_row[taken]
@@ -170,22 +143,9 @@ class SessionAggregate(Windowed):
         states = self._aggregate.lift(rows, bare_groups(len(starts), session_of_pair[pairs.pair_of_row]))
         return Windows(pairs.group[starts], first[starts], end, states)
 
-    def _joined(self, sessions: Windows) -> Windows:
-        """Return sessions with those that overlap or touch made one."""
-        order = np.lexsort((sessions.start, sessions.group))
-        group, start, end = sessions.group[order], sessions.start[order], sessions.end[order]
-        session_of_part, opens = _kernel_join(fixed(group), fixed(start), fixed(end))
-        starts = np.flatnonzero(opens)
-        session = np.empty(len(order), np.int64)
-        session[order] = session_of_part
-        end = np.maximum.reduceat(end, starts) if len(starts) else end
-        states = self._aggregate.merge(sessions.states, bare_groups(len(starts), session))
-        return Windows(group[starts], start[starts], end, states)
-
 
 @njit(cache=True)
 def _kernel_range(times: Numbers, pair_of_row: Numbers, pairs: int) -> tuple[Numbers, Numbers]:
-    """Return the first and last time of each pair."""
     first = np.full(pairs, np.iinfo(np.int64).max)
     last = np.full(pairs, np.iinfo(np.int64).min)
     for row in range(len(times)):
@@ -197,7 +157,7 @@ def _kernel_range(times: Numbers, pair_of_row: Numbers, pairs: int) -> tuple[Num
 
 @njit(cache=True)
 def _kernel_join(group: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, Mask]:
-    """Number the sessions that spans make, which lie group by group, starts rising; says which spans open one."""
+    """Return the session of each span, and which spans open one. Spans lie group by group, starts rising."""
     session, opens = np.empty(len(group), np.int64), np.zeros(len(group), np.bool_)
     number, until = -1, 0
     for span in range(len(group)):

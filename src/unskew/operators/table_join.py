@@ -8,17 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
-from numpy.typing import NDArray
 from pyarrow import types
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import INPUT, Clock, Operator, OutputMode, require_column
-from unskew.operators.event_times import has_null_key
+from unskew.operators.base import INPUT, Clock, Mask, Numbers, Operator, OutputMode, require_column
+from unskew.operators.histories import has_null_key
 from unskew.state.groups import Groups, plain_schema
 from unskew.state.keyed_state import KeyedState
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 How = Literal["inner", "left"]
 
@@ -30,8 +26,8 @@ class TableJoin(Operator):
 
     Both come as one stream, with a column that says what a row is: a row of the stream, or the new version of a row of
     the table, which replaces the one before. ``unskew.tagged(key, users=changes, clicks=clicks)`` makes such a stream,
-    with the table's columns named ``users_...``; name the table first, and in each batch its changes count before the
-    rows that look them up. Later changes do not touch what was put out before. Rows whose key is null find nothing.
+    with the table's columns named ``users_...``. Name the table first; then a batch's changes count before the rows
+    that look them up. Later changes do not affect earlier output. Rows whose key is null find nothing.
 
     Costs O(rows) per batch; keeps one row of the table per key.
 
@@ -71,35 +67,24 @@ class TableJoin(Operator):
     def __repr__(self) -> str:
         return f"TableJoin({self.table!r}, how={self.how!r}, input={self.input!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableJoin) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
     def check(self) -> None:
-        """Refuse a stream without that table."""
         super().check()
-        kind = plain_schema(pa.schema([require_column(self.input_schema, self.input)])).field(0).type
-        if not types.is_string(kind):
-            raise ColumnError("what a row is must be said in words", where=f"column {self.input!r}", got=str(kind))
+        plain = plain_schema(self.input_schema)
+        require_column(plain, self.input, types.is_string, "the column that says what a row is must hold strings")
         if not self._table_columns:
             hint = f"columns named {self.table}_...; there are {', '.join(self.input_schema.names)}"
             raise ColumnError("the table has no columns", got=self.table, hint=hint)
 
     @property
     def value_schema(self) -> pa.Schema:
-        """The table's row of a key."""
         plain = plain_schema(self.input_schema)
         return pa.schema([plain.field(name) for name in self._table_columns])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """All columns but the one that says what a row is."""
         return pa.schema([field for field in plain_schema(self.input_schema) if field.name != self.input])
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Look up and change, row by row of a key as they come."""
         held, exists = state.get(groups)
         inputs = rows.column(self.input).cast(pa.string())
         is_table = np.asarray(pc.fill_null(pc.equal(inputs, self.table), False).to_numpy())

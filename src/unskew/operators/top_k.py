@@ -16,10 +16,9 @@ from unskew.operators.base import require_column
 class TopK:
     """A ranking that follows a stream of totals: the second half of a top-k word count.
 
-    The first half is ``balance(words, "word").aggregate(n="count")``: rows are counted where they are read, the counts
-    added up per word on the word's channel, and each batch yields the new totals of the words it had. A ranking of the
-    whole stream then needs no more than the rows of each batch, and of those the k greatest: totals never fall, so what
-    was not among the k greatest before and has not changed is not among them now.
+    The first half is ``balance(words, "word").aggregate(n="count")``, where each batch yields the new totals of its
+    words. Of these the ranking needs only the k greatest: totals never fall, so a word that was not among them before
+    and has not changed is not among them now.
 
     Parameters
     ----------
@@ -62,15 +61,9 @@ class TopK:
             require_column(changed.schema, name)
         rows = changed if self.rows is None else pa.concat_tables([changed, self.rows.cast(changed.schema)])
         order = [(self.by, "descending"), *((name, "ascending") for name in self.key)]
-        best = pc.select_k_unstable(rows, min(rows.num_rows, self.k + self._places), order)
-        best = (
-            rows.take(best)
-            .group_by(list(self.key), use_threads=False)
-            .aggregate([(name, "first") for name in rows.column_names if name not in self.key])
-        )
+        places = 0 if self.rows is None else self.rows.num_rows
+        best = pc.select_k_unstable(rows, min(rows.num_rows, self.k + places), order)
+        firsts = [(name, "first") for name in rows.column_names if name not in self.key]
+        best = rows.take(best).group_by(list(self.key), use_threads=False).aggregate(firsts)
         best = best.rename_columns([name.removesuffix("_first") for name in best.column_names])
         return replace(self, rows=best.select(rows.column_names).slice(0, self.k))
-
-    @property
-    def _places(self) -> int:
-        return 0 if self.rows is None else self.rows.num_rows

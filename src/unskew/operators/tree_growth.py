@@ -1,13 +1,4 @@
-"""How a decision tree grows from histograms, round by round: the streaming parallel decision tree.
-
-    tree = DecisionTreeModel.root(features, classes)
-
-and in each round, as `DecisionTree` does it on a stream,
-
-    messages = tree.messages(rows, label)                                 # where rows are read, under this round's tree
-    histograms = balance(messages, MESSAGE_KEY).apply(Histogram("value"))  # on the channels
-    tree = grow(tree, histograms)                                         # in one place
-"""
+"""How a decision tree grows from histograms, round by round: the streaming parallel decision tree."""
 
 from __future__ import annotations
 
@@ -15,41 +6,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numba import njit
-from numpy.typing import NDArray
 
+from unskew.operators.base import Floats, Numbers
 from unskew.operators.histogram import CENTRES, COUNTS, kernel_shrink, kernel_sum, kernel_uniform
+from unskew.operators.lists import lengths_of, starts_of
 from unskew.operators.tree_model import LEAF, MESSAGE_KEY, DecisionTreeModel
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How a tree may grow.
+    """How a tree may grow."""
 
-    Parameters
-    ----------
-    bins
-        The `Histogram`'s bins: histograms that have fewer are exact.
-    candidates
-        Thresholds that are tried for each feature, at most.
-    min_rows
-        Rows that a leaf must have seen before it is split.
-    min_gain
-        By how much a split must make the leaf's classes purer (Gini's impurity, from 0 to 1).
-    max_depth, max_leaves
-        Where growth ends; of several splits the ones that help most rows come first.
-    """
-
-    bins: int = 50
-    candidates: int = 50
-    min_rows: int = 100
-    min_gain: float = 0.005
+    bins: int = 50  # of each `Histogram`; those that have fewer are exact
+    candidates: int = 50  # the most thresholds to try for each feature
+    min_rows: int = 100  # rows that a leaf must have seen before it is split
+    min_gain: float = 0.005  # how much purer a split must make the leaf's classes (Gini's impurity, from 0 to 1)
     max_depth: int = 12
-    max_leaves: int = 64
+    max_leaves: int = 64  # if too many leaves could be split, those come first whose splits help most rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +37,7 @@ class _Bins:
 
     @property
     def rows(self) -> Floats:
-        """Rows of each class."""
-        before = np.concatenate(([0], np.cumsum(self.counts)))
-        return np.diff(before[self.starts]).astype(np.float64)
+        return np.diff(starts_of(self.counts)[self.starts]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +53,9 @@ class _Split:
 def grow(tree: DecisionTreeModel, histograms: pa.Table, growth: Growth | None = None) -> DecisionTreeModel:
     """Return the tree after a round: leaves that have seen enough are split where that makes them purest.
 
-    Pure and deterministic. Histograms of nodes that are no leaves any more are passed over. O(leaves * features *
-    candidates * classes).
-
-    Parameters
-    ----------
-    tree
-        The tree under which the histograms were made.
-    histograms
-        One row for each leaf, feature and class that had values, as `Histogram` yields them: columns `MESSAGE_KEY`,
-        ``centres`` and ``counts``; the latest of each.
-    growth
-        Limits.
+    `histograms` has the latest row for each leaf, feature and class that had values, as `Histogram` yields them under
+    this tree: columns `MESSAGE_KEY`, ``centres`` and ``counts``. Those of nodes that are no leaves any more are passed
+    over. Pure and deterministic. O(leaves * features * candidates * classes).
 
     References
     ----------
@@ -139,8 +102,7 @@ def _by_leaf(histograms: pa.Table, classes: int) -> dict[int, list[_Bins]]:
     order = np.lexsort((label, feature, leaf))
     centres, counts = (histograms.column(name).take(pa.array(order)).combine_chunks() for name in (CENTRES, COUNTS))
     leaf, feature, label = leaf[order], feature[order], label[order]
-    ends = np.cumsum(pc.list_value_length(centres).to_numpy())
-    starts = np.concatenate(([0], ends))
+    starts = starts_of(lengths_of(centres))
     flat_centres, flat_counts = centres.flatten().to_numpy(), counts.flatten().to_numpy()
     begins = np.flatnonzero(np.diff(leaf, prepend=-1) | np.diff(feature, prepend=-1))
     found: dict[int, list[_Bins]] = {}
@@ -155,9 +117,8 @@ def _by_leaf(histograms: pa.Table, classes: int) -> dict[int, list[_Bins]]:
 def _best_split(leaf: int, by_feature: list[_Bins], growth: Growth) -> _Split | None:
     best: _Split | None = None
     for bins in by_feature:
-        gain, threshold, left = _kernel_best_threshold(
-            bins.centres, bins.counts, bins.starts, growth.bins, growth.candidates
-        )
+        given = bins.centres, bins.counts, bins.starts, growth.bins, growth.candidates
+        gain, threshold, left = _kernel_best_threshold(*given)
         benefit = gain * bins.rows.sum()
         if gain >= growth.min_gain and (best is None or benefit > best.benefit):
             best = _Split(leaf, bins.feature, threshold, benefit, left, bins.rows - left)

@@ -11,13 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
-from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, ColumnError
-from unskew.operators.base import require_column
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from unskew.operators.base import Floats, Numbers, require_column
 
 LEAF = -1
 MESSAGE_KEY = ("leaf", "feature", "label")
@@ -31,17 +27,8 @@ _REAL = ("threshold", "prior", "seen")
 class DecisionTreeModel:
     """A binary tree over numeric features: rows with ``feature <= threshold`` go left, all others and nulls right.
 
-    Grown by `grow`. What it knows of a leaf's classes is what was estimated when the leaf was made, and
-    what was seen since.
-
-    Parameters
-    ----------
-    features, classes
-        Names of the feature columns, and the classes.
-    feature, threshold, left, right, depth
-        Of each node: which feature decides (`LEAF` for a leaf), where, the nodes below, and how deep it lies.
-    prior, seen
-        Rows of each class: estimated when the node was made, and counted in its histograms.
+    `grow` grows it. A leaf's classes are judged by the estimate from when the leaf was made, and by what it has seen
+    since. All arrays have one entry or row per node.
 
     Examples
     --------
@@ -54,13 +41,13 @@ class DecisionTreeModel:
 
     features: tuple[str, ...]
     classes: tuple[str | int, ...]
-    feature: Numbers
+    feature: Numbers  # which feature decides; `LEAF` for a leaf
     threshold: Floats
     left: Numbers
     right: Numbers
     depth: Numbers
-    prior: Floats
-    seen: Floats
+    prior: Floats  # rows of each class, estimated when the node was made
+    seen: Floats  # rows of each class, counted in the node's histograms
 
     @classmethod
     def root(cls, features: Sequence[str], classes: Sequence[str | int]) -> DecisionTreeModel:
@@ -128,9 +115,8 @@ class DecisionTreeModel:
             try:
                 matrix[:, place] = pc.fill_null(column.cast(pa.float64(), safe=False), np.nan).to_numpy()
             except pa.ArrowNotImplementedError:
-                raise ColumnError(
-                    "a feature must be a number", where=f"column {name!r}", got=str(column.type)
-                ) from None
+                where = f"column {name!r}"
+                raise ColumnError("a feature must be a number", where=where, got=str(column.type)) from None
         return matrix
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from unskew.errors import ArgumentError
-from unskew.operators.base import Clock, OutputMode, Updated
+from unskew.operators.base import Clock, Numbers, OutputMode, Updated
 from unskew.operators.durations import microseconds
 from unskew.operators.pairs import pairs_in_runs, pairs_of
 from unskew.operators.presum import Presum
-from unskew.operators.windowed import PANE_COLUMN, START, Numbers, Windowed, Windows, bare_groups, instants
+from unskew.operators.windowed import PANE_COLUMN, Windowed, Windows, bare_groups, instants
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
 
@@ -25,8 +25,8 @@ class WindowAggregate(Windowed):
     end. See `Windowed` for late rows, output and state. `late_rows` counts what Spark's own figure
     ``numRowsDroppedByWatermark`` counts: pairs of key and window that a batch had late rows for.
 
-    Rows are aggregated once, into panes that no window cuts. These travel; where they arrive they go to their windows.
-    O(rows), and for each key with rows the windows that it has open.
+    Rows are aggregated once, into panes that no window cuts. Panes travel to the key's channel, and go to their windows
+    there. O(rows), and for each key with rows the windows that it has open.
 
     Parameters
     ----------
@@ -73,33 +73,21 @@ class WindowAggregate(Windowed):
         self.size, self.slide, self.offset = size, slide or size, offset
         self._size, self._slide = microseconds(self.size), microseconds(self.slide)
         if self._size <= 0:
-            raise ArgumentError("a window has a length", got=size)
+            raise ArgumentError("a window must be longer than zero", got=size)
         if not 0 < self._slide <= self._size:
-            raise ArgumentError("windows slide by more than nothing and at most their size", got=slide)
-        self._offset = microseconds(offset) % self._slide
+            raise ArgumentError("windows must slide by more than zero and at most their size", got=slide)
+        self.length, self._offset = self._size, microseconds(offset) % self._slide
 
     def __repr__(self) -> str:
-        given = [repr(self.size), repr(self.slide), f"offset={self.offset!r}", f"on={self.on!r}"]
-        results = ", ".join(f"{name!r}: {text!r}" for name, text in self.aggregates.items())
-        given += [f"output_mode={self.output_mode!r}", f"aggregates={{{results}}}"]
-        return f"WindowAggregate({', '.join(given)}){self._placed}"
-
-    @property
-    def time_lists(self) -> tuple[str, ...]:
-        """The starts; ends follow from them."""
-        return (START,)
-
-    def ends(self, values: pa.Table, start: Numbers) -> Numbers:
-        """Return the starts plus the size."""
-        return start + self._size
+        mode = f"output_mode={self.output_mode!r}"
+        return self._described(repr(self.size), repr(self.slide), f"offset={self.offset!r}", f"on={self.on!r}", mode)
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Aggregate the rows of each group by window."""
         parts = self._parts(rows, groups)
         return self.as_values(self._spread(parts, len(groups)) if self._in_panes else parts, len(groups))
 
     def combine(self, rows: pa.Table, groups: Groups, clock: Clock | None = None) -> tuple[pa.Table, Groups]:
-        """Turn rows into one partial state per key, where windows overlap with panes in place of windows."""
+        """Turn rows into one partial state per key; where windows overlap, it holds panes in place of windows."""
         return self.combined_rows(groups.keys, self._parts(rows, groups)), groups.one_row_each()
 
     def presum(self, clock: Clock) -> Presum | None:
@@ -115,37 +103,27 @@ class WindowAggregate(Windowed):
         windows = Windows(np.arange(len(rows)), start, start + self._size, self.states_in(rows))
         return self.combined_rows(rows.select(list(self.key)), windows.only(valid))
 
-    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Put the windows of states together."""
-        windows, _ = self._united(self.windows_in(values, groups.group_of_row), len(groups))
-        return self.as_values(windows, len(groups))
-
-    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return all windows in states, closed or not."""
-        return self.rows_of(keys, self.windows_in(values, np.arange(len(values))))
-
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Merge partial states, except what is late, into the state held; in update mode, return what has changed."""
         windows = self.windows_in(rows, groups.group_of_row)
         if self._in_panes:
             windows = self._spread(windows, len(groups))
         elif rows.num_rows > len(groups):
-            windows, _ = self._united(windows, len(groups))
+            windows, _ = self.united(windows, len(groups))
         late_until, late_rows = self.late_until(clock), 0
         if late_until is not None:
             on_time = windows.end > late_until
             late_rows = len(windows) - int(on_time.sum())
             windows = windows.only(on_time)
-        held, _ = state.get(groups)
-        before = self.windows_in(held, np.arange(len(groups)))
-        merged, window_of_part = self._united(before.followed_by(windows), len(groups))
-        touched = np.bincount(windows.group, minlength=len(groups)) > 0
-        state.put(groups, self.as_values(merged, len(groups)), where=touched)
+        changed = self.absorbed(state, groups, windows)
         if self.output_mode != "update":
             return Updated(self.output_schema.empty_table(), late_rows=late_rows)
-        changed = np.zeros(len(merged), np.bool_)
-        changed[window_of_part[len(before) :]] = True
-        return Updated(self.rows_of(groups.keys, merged.only(changed)), late_rows=late_rows)
+        return Updated(self.rows_of(groups.keys, changed), late_rows=late_rows)
+
+    def united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
+        pairs = pairs_in_runs(windows.group, windows.start, groups)
+        states = self._aggregate.merge(windows.states, bare_groups(len(pairs), pairs.pair_of_row))
+        return Windows(pairs.group, pairs.number, pairs.number + self._size, states), pairs.pair_of_row
 
     @property
     def _in_panes(self) -> bool:
@@ -154,7 +132,6 @@ class WindowAggregate(Windowed):
 
     @property
     def _overlap(self) -> bool:
-        """Whether windows overlap."""
         return self._slide < self._size
 
     @property
@@ -163,7 +140,6 @@ class WindowAggregate(Windowed):
         return int(np.gcd(self._size, self._slide))
 
     def _parts(self, rows: pa.Table, groups: Groups) -> Windows:
-        """Aggregate the rows of each group, by pane or by window."""
         times, valid = instants(rows, self.time)
         group_of_row = groups.group_of_row
         if not valid.all():
@@ -178,10 +154,9 @@ class WindowAggregate(Windowed):
         return Windows(pairs.group, pairs.number, pairs.number + self._size, states)
 
     def _spread(self, panes: Windows, groups: int) -> Windows:
-        """Return the windows that panes lie in."""
         pane_of_window, start = self._windows_of(panes.start)
         states = panes.states.take(pa.array(pane_of_window))
-        return self._united(Windows(panes.group[pane_of_window], start, start + self._size, states), groups)[0]
+        return self.united(Windows(panes.group[pane_of_window], start, start + self._size, states), groups)[0]
 
     def _windows_of(self, times: Numbers) -> tuple[Numbers, Numbers]:
         """Return the windows that each time lies in: the number of the time, and the start of the window."""
@@ -192,9 +167,3 @@ class WindowAggregate(Windowed):
             return np.repeat(np.arange(len(times)), count), starts.ravel()
         number, which = np.nonzero(starts + self._size > times[:, None])
         return number, starts[number, which]
-
-    def _united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
-        """Return each window once, and which of them each part went to."""
-        pairs = pairs_in_runs(windows.group, windows.start, groups)
-        states = self._aggregate.merge(windows.states, bare_groups(len(pairs), pairs.pair_of_row))
-        return Windows(pairs.group, pairs.number, pairs.number + self._size, states), pairs.pair_of_row

@@ -10,19 +10,15 @@ from typing import ClassVar, Self, get_args
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError
 from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import Clock, Mergeable, OutputMode, require_column
-from unskew.operators.lists import concatenated, cut
+from unskew.operators.base import Clock, Mask, Mergeable, Numbers, OutputMode, require_column, side_by_side
+from unskew.operators.lists import concatenated, cut, one_array
 from unskew.operators.presum import quoted
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
-
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 DEADLINE, START, END = "window.deadline", "window.start", "window.end"
 PANE_COLUMN = "__unskew_pane"
@@ -30,20 +26,10 @@ PANE_COLUMN = "__unskew_pane"
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of groups, one row each, with their aggregates; group by group, in the order of their starts.
-
-    Parameters
-    ----------
-    group
-        The group that each belongs to, int64[n].
-    start, end
-        Microseconds since the epoch, int64[n].
-    states
-        The aggregates' state, n rows.
-    """
+    """Windows of groups, one row each, with their aggregates; group by group, in the order of their starts."""
 
     group: Numbers
-    start: Numbers
+    start: Numbers  # microseconds since the epoch
     end: Numbers
     states: pa.Table
 
@@ -51,7 +37,6 @@ class Windows:
         return len(self.group)
 
     def only(self, where: Mask) -> Windows:
-        """Return those for which `where` holds."""
         if where.all():
             return self
         rows = pa.array(np.flatnonzero(where))
@@ -65,37 +50,31 @@ class Windows:
 
 
 class Windowed(Mergeable):
-    """Aggregates per key and window of event time; says what Spark's windowed ``groupBy`` says in the same mode.
+    """Aggregates per key and window of event time, with the results of Spark's windowed ``groupBy`` in the same mode.
 
     A key's state is one row: lists of its open windows' starts and of their aggregates. So a key moves with all its
     windows, and a batch touches the keys that have rows, not the windows that are open.
 
-    As in Spark: rows without a time are passed over. A window is late, and a row's part in it passed over, if it ended
-    at or before the watermark of the batch before. A window is closed when it ends at or before the watermark: in
-    append mode it is put out then, once; in update mode windows are put out in every batch that changes them. Either
-    way its state is dropped. Without a watermark on the window's column nothing is late and nothing is dropped.
-    In complete mode all windows are put out in every batch; nothing is late and nothing is dropped there either.
+    As in Spark, rows without a time are passed over. A window is late if it ended at or before the watermark of the
+    batch before; a row's part in it is passed over. A window is closed when it ends at or before the watermark, and its
+    state is dropped. Append mode puts it out then, once; update mode puts it out in every batch that changes it.
+    Without a watermark on the window's column nothing is late and nothing is dropped. In complete mode all windows are
+    put out in every batch; nothing is late and nothing is dropped there either.
     """
 
     memory = "constant"
+    splittable = False  # a key has a row for each of its windows, and these depend on time
     output_column: ClassVar[str] = "window"
-    place: int | None = None
-    """Where the window stands among the key columns of the output; by default it stands behind them."""
+    place: int | None = None  # where the window stands among the output's key columns; by default behind them
+    length: int | None = None  # of all windows, in microseconds; if None, each has its own, and the state lists ends
 
     def __init__(self, on: str | None, output_mode: OutputMode, aggregates: Mapping[str, str]) -> None:
         if output_mode not in get_args(OutputMode):
-            raise ArgumentError(
-                "there is no such output mode", got=output_mode, hint=f"one of {', '.join(get_args(OutputMode))}"
-            )
+            hint = f"one of {', '.join(get_args(OutputMode))}"
+            raise ArgumentError("there is no such output mode", got=output_mode, hint=hint)
         self.on, self.output_mode = on, output_mode
         self.aggregates = dict(aggregates)
         self._aggregate = Aggregate(**self.aggregates)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
 
     def placed(self, place: int) -> Self:
         """Return the same operator with the window at this place among the output's columns."""
@@ -104,18 +83,12 @@ class Windowed(Mergeable):
         return moved
 
     def check(self) -> None:
-        """Refuse columns that cannot be used so, and append mode without a watermark."""
         if self.on is None and self.event_time is None:
-            raise ArgumentError(
-                "windows need a column of times",
-                hint='name it with on="...", or call withWatermark(...) on the stream before balance',
-            )
-        kind = require_column(self.input_schema, self.time).type
-        if not types.is_timestamp(kind):
-            raise ColumnError("windows need a column of timestamps", where=f"column {self.time!r}", got=str(kind))
-        taken = [name for name in (*self.key, *self.aggregates) if name == self.output_column]
-        if taken:
-            raise ArgumentError("the window itself has this name", got=taken[0], hint="choose another name")
+            hint = 'name it with on="...", or call withWatermark(...) on the stream before balance'
+            raise ArgumentError("windows need a column of times", hint=hint)
+        require_column(self.input_schema, self.time, types.is_timestamp, "windows need a column of timestamps")
+        if self.output_column in (*self.key, *self.aggregates):
+            raise ArgumentError("the window itself has this name", got=self.output_column, hint="choose another name")
         self._aggregate = self._aggregate.bind(self.input_schema, self.key)
         self.memory = self._aggregate.memory
         self.time_mode = "event" if self.has_watermark else "none"
@@ -130,54 +103,58 @@ class Windowed(Mergeable):
         self.commutative = self._aggregate.commutative
 
     @property
-    def splittable(self) -> bool:
-        """No: a key has a row for each of its windows, and these depend on time."""
-        return False
-
-    @property
     def time(self) -> str:
-        """The column of times."""
         return self.on or self.event_time or ""
 
     @property
     def has_watermark(self) -> bool:
-        """Whether the column of times is the one that the stream has a watermark on, and the watermark matters."""
+        """Whether the stream has a watermark on the column of times, and the output mode heeds it."""
         return self.event_time == self.time and self.output_mode != "complete"
 
     @property
     def columns_needed(self) -> tuple[str, ...]:
-        """The time and the columns that are aggregated."""
         return (self.time, *self._aggregate.columns_needed)
 
     @property
     def output_key(self) -> tuple[str, ...]:
-        """The key and the window."""
         return (*self.key, self.output_column)
 
     @property
     def value_schema(self) -> pa.Schema:
         """When the first window closes, in milliseconds, if there is a watermark; then the lists."""
         deadline = [pa.field(DEADLINE, pa.int64())] if self.has_watermark else []
-        times = [pa.field(name, pa.list_(pa.int64())) for name in self.time_lists]
+        times = [pa.field(name, pa.list_(pa.int64())) for name in self._time_lists]
         states = [pa.field(field.name, pa.list_(field.type)) for field in self._aggregate.value_schema]
         return pa.schema([*deadline, *times, *states])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key columns, among them the window as a struct of start and end, and the aggregates."""
         instant = pa.timestamp("us", self.input_schema.field(self.time).type.tz)
         window = pa.field(self.output_column, pa.struct([pa.field("start", instant), pa.field("end", instant)]))
         columns = list(self._aggregate.output_schema)
         return pa.schema([*columns[: self._place], window, *columns[self._place :]])
 
-    @property
     @abstractmethod
-    def time_lists(self) -> tuple[str, ...]:
-        """The lists of the state that are times."""
+    def united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
+        """Return windows with those that are one merged, and which of these each part went to."""
 
-    @abstractmethod
-    def ends(self, values: pa.Table, start: Numbers) -> Numbers:
-        """Return when windows end, from the lists of the state and their starts."""
+    def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
+        windows, _ = self.united(self.windows_in(values, groups.group_of_row), len(groups))
+        return self.as_values(windows, len(groups))
+
+    def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
+        return self.rows_of(keys, self.windows_in(values, np.arange(len(values))))
+
+    def absorbed(self, state: KeyedState, groups: Groups, new: Windows) -> Windows:
+        """Merge new windows into the state held, and return those that changed."""
+        held, _ = state.get(groups)
+        before = self.windows_in(held, np.arange(len(groups)))
+        merged, window_of_part = self.united(before.followed_by(new), len(groups))
+        touched = np.bincount(new.group, minlength=len(groups)) > 0
+        state.put(groups, self.as_values(merged, len(groups)), where=touched)
+        changed = np.zeros(len(merged), np.bool_)
+        changed[window_of_part[len(before) :]] = True
+        return merged.only(changed) if self.output_mode == "update" else merged
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Close the windows that the watermark has passed."""
@@ -191,8 +168,7 @@ class Windowed(Mergeable):
         closed = windows.end <= clock.watermark_ms * 1000
         open_windows = windows.only(~closed)
         left = np.bincount(open_windows.group, minlength=len(due)) > 0
-        values = self.as_values(open_windows, len(due))
-        state.put(due, values, where=left)
+        state.put(due, self.as_values(open_windows, len(due)), where=left)
         state.remove(due, where=~left)
         if self.output_mode == "update":
             return self.output_schema.empty_table()
@@ -200,13 +176,12 @@ class Windowed(Mergeable):
 
     def windows_in(self, values: pa.Table, group_of_row: Numbers) -> Windows:
         """Return the windows in states, with the groups that the states belong to."""
-        starts, state_of_window = concatenated(_array(values, START))
-        start = starts.to_numpy()
-        names = self._aggregate.value_schema.names
-        states = pa.Table.from_arrays(
-            [_array(values, name).flatten() for name in names], schema=self._aggregate.value_schema
-        )
-        return Windows(group_of_row[state_of_window], start, self.ends(values, start), states)
+        starts, state_of_window = concatenated(one_array(values.column(START)))
+        start, schema = starts.to_numpy(), self._aggregate.value_schema
+        lists = {name: one_array(values.column(name)).flatten() for name in (*schema.names, *self._time_lists[1:])}
+        end = lists[END].to_numpy() if self.length is None else start + self.length
+        states = pa.Table.from_arrays([lists[name] for name in schema.names], schema=schema)
+        return Windows(group_of_row[state_of_window], start, end, states)
 
     def as_values(self, windows: Windows, groups: int) -> pa.Table:
         """Return the states of groups, from windows that lie group by group."""
@@ -218,40 +193,29 @@ class Windowed(Mergeable):
             deadline[filled] = -(-windows.end[first[filled]] // 1000)
             columns.append(pa.array(deadline, mask=~filled))
         times = {START: windows.start, END: windows.end}
-        columns += [cut(pa.array(times[name]), lengths) for name in self.time_lists]
-        columns += [cut(_joined(column), lengths) for column in windows.states.columns]
+        columns += [cut(pa.array(times[name]), lengths) for name in self._time_lists]
+        columns += [cut(one_array(column), lengths) for column in windows.states.columns]
         return pa.Table.from_arrays(columns, schema=self.value_schema)
 
     def rows_of(self, keys: pa.Table, windows: Windows) -> pa.Table:
         """Return the output rows of windows of these keys."""
-        of_keys = self._aggregate.finish(keys.take(pa.array(windows.group)), windows.states)
-        window = self.output_schema.field(self.output_column)
-        instants = [pa.array(each).cast(window.type[0].type) for each in (windows.start, windows.end)]
-        column = pa.StructArray.from_arrays(instants, fields=[window.type[0], window.type[1]])
-        columns, at = of_keys.columns, self._place
-        return pa.Table.from_arrays([*columns[:at], column, *columns[at:]], schema=self.output_schema)
+        columns = self._aggregate.finish(keys.take(pa.array(windows.group)), windows.states).columns
+        window = self.output_schema.field(self.output_column).type
+        times = [pa.array(each).cast(window[0].type) for each in (windows.start, windows.end)]
+        columns.insert(self._place, pa.StructArray.from_arrays(times, fields=list(window)))
+        return pa.Table.from_arrays(columns, schema=self.output_schema)
 
-    @property
-    def _place(self) -> int:
-        return len(self.key) if self.place is None else self.place
-
-    @property
-    def _placed(self) -> str:
-        return "" if self.place is None else f".placed({self.place})"
+    def combined_rows(self, keys: pa.Table, windows: Windows) -> pa.Table:
+        """Return the key columns and values of rows, from windows whose groups are these rows."""
+        return side_by_side(keys.cast(self.key_schema), self.as_values(windows, len(keys)))
 
     def pane_sql(self, length: int, offset: int = 0) -> str:
         """Return SQL for the start of the span of `length` microseconds that a row's time lies in."""
         spans = ", ".join(f"'{span} microseconds'" for span in (length, length, offset))
         return f"window({quoted(self.time)}, {spans}).start"
 
-    def combined_rows(self, keys: pa.Table, windows: Windows) -> pa.Table:
-        """Return the key columns and values of rows, from windows whose groups are these rows."""
-        values = self.as_values(windows, len(keys))
-        schema = pa.schema([*self.key_schema, *self.value_schema])
-        return pa.Table.from_arrays([*keys.cast(self.key_schema).columns, *values.columns], schema=schema)
-
     def states_in(self, rows: pa.Table) -> pa.Table:
-        """Return the states that Spark has added up, which are the last columns of what it gave."""
+        """Return the states that Spark has added up: the last columns of its rows."""
         schema = self._aggregate.value_schema
         return rows.select(rows.column_names[-len(schema) :]).rename_columns(schema.names).cast(schema)
 
@@ -259,10 +223,23 @@ class Windowed(Mergeable):
         """Return the instant, in microseconds, up to which a window is late; None if none ever is."""
         return (clock.previous_watermark_ms or 0) * 1000 if self.has_watermark else None
 
+    @property
+    def _time_lists(self) -> tuple[str, ...]:
+        return (START, END) if self.length is None else (START,)
+
+    @property
+    def _place(self) -> int:
+        return len(self.key) if self.place is None else self.place
+
+    def _described(self, *given: str) -> str:
+        """Return the operator's repr, from the settings that come before its aggregates."""
+        placed = "" if self.place is None else f".placed({self.place})"
+        return f"{type(self).__name__}({', '.join([*given, f'aggregates={self.aggregates}'])}){placed}"
+
 
 def instants(rows: pa.Table, name: str) -> tuple[Numbers, Mask]:
     """Return times in microseconds, and which rows have one."""
-    column = _array(rows, name)
+    column = one_array(rows.column(name))
     column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
     return column.cast(pa.int64()).fill_null(0).to_numpy(), column.is_valid().to_numpy(zero_copy_only=False)
 
@@ -270,11 +247,3 @@ def instants(rows: pa.Table, name: str) -> tuple[Numbers, Mask]:
 def bare_groups(groups: int, group_of_row: Numbers) -> Groups:
     """Return groups by number alone, for aggregates, which do not look at keys."""
     return Groups(np.zeros(groups, np.int64), pa.table({}), group_of_row)
-
-
-def _array(table: pa.Table, name: str) -> pa.Array:
-    return _joined(table.column(name))
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -6,36 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unskew.planners.base import Assignment, Planner
+from unskew.planners.base import Assignment, Planner, owners_left
 from unskew.planners.memory import Memory
-from unskew.planners.problem import Problem
+from unskew.planners.problem import Channels, Problem
 from unskew.routing.table import RoutingTable
-
-
-@dataclass(frozen=True)
-class UniformHash(Planner):
-    """Slot s belongs to channel ``s mod N``, no table: even, but a resize moves nearly everything.
-
-    Examples
-    --------
-    >>> UniformHash().slots(RoutingTable.initial(2, slots=6), 3).tolist()
-    [0, 1, 2, 0, 1, 2]
-    """
-
-    name: ClassVar[str] = "hash"
-    summary: ClassVar[str] = "plain hashing: no table, a resize moves nearly everything"
-
-    tolerance: float = 0.08
-
-    def slots(self, table: RoutingTable, channels: int) -> NDArray[np.int32]:
-        """Return the remainders of the slot numbers."""
-        return (np.arange(len(table.slots)) % channels).astype(np.int32)
-
-    def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Send every key home."""
-        return Assignment(problem.home, memory=memory)
 
 
 @dataclass(frozen=True)
@@ -55,8 +30,24 @@ class ConsistentHash(Planner):
     tolerance: float = 0.08
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Send every key home."""
         return Assignment(problem.home, memory=memory)
+
+
+@dataclass(frozen=True)
+class UniformHash(ConsistentHash):
+    """Slot s belongs to channel ``s mod N``, no table: even, but a resize moves nearly everything.
+
+    Examples
+    --------
+    >>> UniformHash().slots(RoutingTable.initial(2, slots=6), 3).tolist()
+    [0, 1, 2, 0, 1, 2]
+    """
+
+    name: ClassVar[str] = "hash"
+    summary: ClassVar[str] = "plain hashing: no table, a resize moves nearly everything"
+
+    def slots(self, table: RoutingTable, channels: int) -> Channels:
+        return (np.arange(len(table.slots)) % channels).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -76,6 +67,4 @@ class KeepAsIs(Planner):
     tolerance: float = 0.08
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Leave every key where it is."""
-        owner = np.where(problem.current < problem.channels, problem.current, problem.home).astype(np.int32)
-        return Assignment(owner, memory=memory)
+        return Assignment(owners_left(problem), memory=memory)

@@ -28,7 +28,7 @@ class Memory:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """Return one Arrow stream: a row per table, the values in its metadata."""
+        """Return one Arrow stream with a row per table; its metadata holds the values."""
         names = sorted(self.tables)
         blobs = [_table_to_bytes(self.tables[name]) for name in names]
         schema = pa.schema(

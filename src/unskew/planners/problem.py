@@ -19,46 +19,24 @@ Channels = NDArray[np.int32]
 class Problem:
     """Keys to place on channels. Key i is the i-th entry of each column; ties go to the lower i.
 
-    Parameters
-    ----------
-    channels
-        Channels of the table to come.
-    channels_before
-        Channels of the table in force.
-    hashes, tuples, cost, state
-        The keys; see `Statistics`.
-    current
-        Owner in force; may be ``>= channels`` when that channel leaves.
-    home
-        Where the slots of the table to come put the key. Only keys that live elsewhere need a table entry.
-    background_tuples, background_cost, background_state
-        Per channel of the table to come: load of keys that are not listed here and stay with their slots.
-    background_cost_before
-        Per channel of the table in force: the same cost, where it lies now.
-    background_state_moved
-        State of slots that change owner between the two tables.
-    distinct_keys
-        Estimate of how many different keys there are, listed or not.
-    use
-        How busy the channels were and what memory they have, where known. Only Flux's planners ask; to them, an entry
-        of ``use.spilled`` speaks of the key (the slot) at the same place.
+    The background is the load of keys that are not listed and stay with their slots.
     """
 
-    channels: int
-    channels_before: int
+    channels: int  # of the table to come
+    channels_before: int  # of the table in force
     hashes: NDArray[np.int64]
     tuples: Column
     cost: Column
     state: Column
-    current: Channels
-    home: Channels
-    background_tuples: Column
+    current: Channels  # owner in force; may be >= channels when that channel leaves
+    home: Channels  # where the slots of the table to come put the key; an entry is needed only to live elsewhere
+    background_tuples: Column  # per channel of the table to come
     background_cost: Column
     background_state: Column
-    background_cost_before: Column
-    background_state_moved: float
-    distinct_keys: float
-    use: ChannelUse | None = None
+    background_cost_before: Column  # per channel of the table in force
+    background_state_moved: float  # state of slots that change owner between the two tables
+    distinct_keys: float  # estimate of how many keys there are, listed or not
+    use: ChannelUse | None = None  # for Flux, whose keys are slots: entries of `use.spilled` are in their order
 
     @classmethod
     def of_keys(
@@ -107,8 +85,8 @@ class Problem:
     def of_statistics(cls, statistics: Statistics, before: RoutingTable, after: RoutingTable) -> Problem:
         """Build the problem of going from table `before` to a table on the slots and channels of `after`.
 
-        Keys with an explicit entry that nobody reported are listed too, with no load, so that planners see the whole
-        table. Keys that are split are not listed: their load counts as background of their candidates, in equal parts.
+        Keys with an entry that nobody reported are listed without load, so that planners see the whole table. Split
+        keys are not listed: each of their candidates carries an equal part of their load as background.
         """
         silent = np.setdiff1d(before.explicit_hashes, statistics.hashes)
         hashes = np.concatenate([statistics.hashes, silent])
@@ -143,6 +121,11 @@ class Problem:
     def total_cost(self) -> float:
         """Cost of all keys, listed or not."""
         return float(self.cost.sum() + self.background_cost.sum())
+
+    @property
+    def total_tuples(self) -> float:
+        """Tuples of all keys, listed or not."""
+        return float(self.tuples.sum() + self.background_tuples.sum())
 
     @property
     def mean_load(self) -> float:

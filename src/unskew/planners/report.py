@@ -7,61 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unskew.load.metrics import overload
 from unskew.planners.problem import Problem
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a plan does, in figures.
-
-    Parameters
-    ----------
-    planner
-        Name of the planner.
-    channels
-        Channels of the new table.
-    imbalance_before, imbalance_after
-        Overload of the fullest channel over the mean, max/mean - 1, under the old and the new table.
-    deviation_after
-        Largest distance of any channel from the mean, to either side, over the mean.
-    migration_cost, migration_share
-        State that moves, and its share of all state.
-    moved_keys
-        Listed keys that change channel.
-    table_size
-        Keys that live away from home and need an entry.
-    forced
-        Keys placed although no channel could take them within the tolerance.
-    lower_bound
-        No plan with one owner per key can make the fullest channel lighter: max(mean load, heaviest key).
-    unsplittable
-        Hashes of keys that alone exceed what one channel may hold, heaviest first. Only splitting helps them.
-    notes
-        What was special, in single words.
-    seconds
-        Time it took to plan.
-    """
+    """What a plan does, in figures. Overload is max/mean - 1 of the channels' cost."""
 
     planner: str
-    channels: int
-    imbalance_before: float
-    imbalance_after: float
-    deviation_after: float
-    migration_cost: float
-    migration_share: float
-    moved_keys: int
-    table_size: int
-    forced: int
-    lower_bound: float
-    unsplittable: tuple[int, ...]
-    notes: tuple[str, ...]
-    seconds: float
+    channels: int  # of the new table
+    overload_before: float  # under the old table
+    overload_after: float
+    deviation_after: float  # largest distance of any channel from the mean, to either side, over the mean
+    migration_cost: float  # state that moves
+    migration_share: float  # of all state
+    moved_keys: int  # listed keys that change channel
+    table_size: int  # keys that live away from home and need an entry
+    forced: int  # keys placed although no channel could take them within the tolerance
+    lower_bound: float  # the fullest channel cannot be lighter while keys are whole: max(mean load, heaviest key)
+    unsplittable: tuple[int, ...]  # hashes of keys too heavy for one channel, heaviest first; only splitting helps
+    notes: tuple[str, ...]  # what was special, in single words
+    seconds: float  # time it took to plan
 
 
 def describe_plan(
     problem: Problem,
     owner: NDArray[np.int32],
-    *,
     planner: str,
     tolerance: float,
     forced: int = 0,
@@ -79,8 +51,8 @@ def describe_plan(
     return Report(
         planner=planner,
         channels=problem.channels,
-        imbalance_before=_overload(problem.loads_before()),
-        imbalance_after=_overload(after),
+        overload_before=overload(problem.loads_before()),
+        overload_after=overload(after),
         deviation_after=float(np.abs(after - mean).max() / mean) if mean > 0 else 0.0,
         migration_cost=migration,
         migration_share=migration / all_state if all_state > 0 else 0.0,
@@ -88,12 +60,7 @@ def describe_plan(
         table_size=int((owner != problem.home).sum()),
         forced=forced,
         lower_bound=max(mean, heaviest),
-        unsplittable=tuple(int(h) for h in problem.hashes[too_heavy]) if problem.channels > 1 else (),
+        unsplittable=tuple(problem.hashes[too_heavy].tolist()) if problem.channels > 1 else (),
         notes=notes,
         seconds=seconds,
     )
-
-
-def _overload(loads: NDArray[np.float64]) -> float:
-    mean = loads.mean()
-    return float(loads.max() / mean - 1) if mean > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Channels of whole columns of hashes, compiled."""
+"""Compiled look-up of whole columns of hashes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SMALL = 1 << 14
 class HashIndex:
     """A read-only map from 64-bit hashes to small numbers, by open addressing.
 
-    At most an eighth full, so that most misses end at the first look; large maps, which leave the cache anyway, at
-    most half full. Hashes are spread well already: their upper bits choose the bucket (the lower ones, the slot).
+    It is at most an eighth full, so that most misses end at the first probe. Large maps do not fit the cache anyway and
+    are at most half full. The upper bits of a hash choose its bucket, since the lower ones choose its slot.
     """
 
     def __init__(self, hashes: Hashes, values: Channels) -> None:
@@ -34,7 +34,7 @@ class HashIndex:
 
 
 def slot_of(hashes: Hashes, slots: int) -> NDArray[np.int64]:
-    """Return the slot of each hash, as Spark's ``pmod(hash, slots)`` gives it."""
+    """Return the slot of each hash: Spark's ``pmod(hash, slots)``."""
     return np.mod(hashes, np.int64(slots))
 
 

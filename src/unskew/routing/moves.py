@@ -1,4 +1,4 @@
-"""What has to move when one routing table takes the place of another."""
+"""What has to move when one routing table replaces another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class Move:
-    """One key, by its hash, or one slot goes from channel `source` to channel `target`."""
+    """One key (by its hash) or one slot moves from channel `source` to channel `target`."""
 
     kind: Literal["key", "slot"]
     id: int
@@ -22,9 +22,9 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves as columns; iterating yields one `Move` each, slots first.
+    """Moves as columns; iterating yields each `Move`, slots first.
 
-    A slot's move concerns every key of the slot that neither table lists; listed keys have moves of their own.
+    The move of a slot stands for all of its keys that neither table lists. Listed keys have moves of their own.
     """
 
     slots: NDArray[np.int32]
@@ -36,21 +36,14 @@ class Moves:
 
     @classmethod
     def none(cls) -> Moves:
-        """Return no moves at all."""
         few, hashes = np.empty(0, np.int32), np.empty(0, np.int64)
         return cls(few, few, few, hashes, few, few)
 
     def only(self, slots: ArrayLike, keys: ArrayLike) -> Moves:
-        """Return the moves that two masks, one over the slots and one over the keys, select."""
+        """Return the moves selected by two masks, one over the slots and one over the keys."""
         slot, key = np.asarray(slots, bool), np.asarray(keys, bool)
-        return Moves(
-            self.slots[slot],
-            self.slot_sources[slot],
-            self.slot_targets[slot],
-            self.keys[key],
-            self.key_sources[key],
-            self.key_targets[key],
-        )
+        of_slots = self.slots[slot], self.slot_sources[slot], self.slot_targets[slot]
+        return Moves(*of_slots, self.keys[key], self.key_sources[key], self.key_targets[key])
 
     def __len__(self) -> int:
         return len(self.slots) + len(self.keys)

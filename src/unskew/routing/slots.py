@@ -1,4 +1,4 @@
-"""Which channel owns which slot: a new channel takes its share and nothing else moves, as in a consistent hash."""
+"""Which channel owns which slot. As in a consistent hash, a new channel takes its share and nothing else moves."""
 
 from __future__ import annotations
 
@@ -15,17 +15,11 @@ _MIX_1, _MIX_2, _MIX_3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4
 
 @lru_cache(maxsize=64)
 def balanced_slots(slots: int, channels: int) -> Channels:
-    """Return the owner of each of `slots` slots among `channels` channels.
+    """Return the owner of each slot, with ``floor(slots / channels)`` slots or one more for every channel.
 
-    The result is a function of its two arguments alone, whatever way a table came to that many channels: growing from
-    n to n + 1 moves only slots bound for channel n, shrinking moves only the slots of the channel that leaves. Every
-    channel holds ``floor(slots / channels)`` slots or one more. Costs O(slots * channels) once; the array is cached
-    and read-only.
-
-    Examples
-    --------
-    >>> [balanced_slots(8, n).tolist() for n in (1, 2, 3)]
-    [[0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 1, 1, 1], [0, 1, 0, 0, 2, 1, 1, 2]]
+    The result depends only on the two arguments, whatever the history of a table. Growing from n to n + 1 channels
+    moves only slots to channel n; shrinking moves only the slots of the channel that leaves. Costs
+    O(slots * channels) once; the array is cached and read-only.
     """
     owners = resize_slots(np.zeros(slots, np.int32), 1, channels)
     owners.flags.writeable = False
@@ -33,10 +27,7 @@ def balanced_slots(slots: int, channels: int) -> Channels:
 
 
 def add_channel(owners: Channels, channels: int) -> Channels:
-    """Give the last of `channels` channels its share of the slots, taken from those who hold the most.
-
-    Moves exactly ``floor(slots / channels)`` slots, all of them to the new channel.
-    """
+    """Give the last of `channels` channels its ``floor(slots / channels)`` slots, from those that hold the most."""
     newcomer = channels - 1
     keep = np.bincount(owners, minlength=newcomer).astype(np.int64)
     _kernel_lower_the_tallest(keep, len(owners) // channels)
@@ -48,8 +39,8 @@ def add_channel(owners: Channels, channels: int) -> Channels:
 def resize_slots(owners: Channels, channels_before: int, channels: int) -> Channels:
     """Return `owners` for another number of channels, moving only slots that have to move.
 
-    Growing adds one channel after the other. Shrinking sends each slot of a channel that leaves to where
-    `balanced_slots` puts it, so that growing and shrinking back restores a table that nobody edited in between.
+    Shrinking sends the slots of leaving channels to where `balanced_slots` puts them, so that growing and shrinking
+    back restores a table that nobody edited in between.
     """
     for n in range(channels_before + 1, channels + 1):
         owners = add_channel(owners, n)
@@ -59,7 +50,7 @@ def resize_slots(owners: Channels, channels_before: int, channels: int) -> Chann
 
 
 def _preference(slots: int, channel: int) -> NDArray[np.int64]:
-    """Order the slots as `channel` likes them: a pseudo-random order of its own (splitmix64 of slot and channel)."""
+    """Return the slots in a pseudo-random order of the channel's own (splitmix64 of slot and channel)."""
     with np.errstate(over="ignore"):
         z = np.arange(slots, dtype=np.uint64) + np.uint64(channel) * np.uint64(1 << 32) + _MIX_1
         z = (z ^ (z >> np.uint64(30))) * _MIX_2

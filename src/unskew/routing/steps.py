@@ -1,6 +1,8 @@
-"""From one table to another in steps, so that a large migration spreads over several batches."""
+"""Go from one table to another in steps, so that a large migration spreads over several batches."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,19 +13,10 @@ from unskew.routing.table import RoutingTable
 def step_towards(table: RoutingTable, target: RoutingTable, done: Moves, version: int) -> RoutingTable:
     """Return the table in force once `done`, some of the moves from `table` to `target`, have happened.
 
-    Keys that either table lists keep an entry of their own on the way, so that a slot never carries along a key that
-    moves by itself; what is left to do is ``result.moves_to(target)``. When nothing is left the result is `target`.
-    A key that was split is shared by fewer and fewer channels until the last of them has given its part away; a key
-    that the target splits is so only with the last step.
-
-    Examples
-    --------
-    >>> old = RoutingTable(2, [0, 0, 1, 1])
-    >>> new = RoutingTable(2, [1, 0, 1, 1], [5], [1])
-    >>> moves = old.moves_to(new)
-    >>> halfway = step_towards(old, new, moves.only(slots=[True], keys=[False]), version=7)
-    >>> halfway.lookup([0, 5]).tolist(), [move.id for move in halfway.moves_to(new)]
-    ([1, 0], [5])
+    Keys that either table lists keep an entry of their own on the way, so that a slot never takes along a key that
+    moves by itself. What is left to do is ``result.moves_to(target)``; when nothing is left, the result is `target`.
+    Channels leave a split key one by one as their parts move; a key that the target splits becomes split with the last
+    step.
     """
     slots = table.slots.copy()
     slots[done.slots] = done.slot_targets
@@ -34,15 +27,11 @@ def step_towards(table: RoutingTable, target: RoutingTable, done: Moves, version
     moved = np.isin(done.keys, listed)
     owner[np.searchsorted(listed, done.keys[moved])] = done.key_targets[moved]
     between = RoutingTable(max(table.channels, target.channels), slots, listed, owner, split, version)
-    if len(between.moves_to(target)):
-        return between
-    return RoutingTable(
-        target.channels, target.slots, target.explicit_hashes, target.explicit_channels, target.split, version
-    )
+    return between if len(between.moves_to(target)) else replace(target, version=version, names={})
 
 
 def _still_sharing(table: RoutingTable, done: Moves) -> dict[int, tuple[int, ...]]:
-    """Return the channels that have a part of each key that was split, who takes in the others' parts first."""
+    """Return the channels that still hold a part of each split key; the one that collects the parts comes first."""
     sharing = dict(table.split)
     for key, source, target in zip(done.keys.tolist(), done.key_sources, done.key_targets, strict=True):
         if key in sharing:

@@ -29,16 +29,10 @@ _METADATA_KEY = b"unskew.routing_table"
 
 
 def table_to_bytes(table: RoutingTable) -> bytes:
-    """Return `table` as an Arrow IPC file with format version and checksum in its schema's metadata."""
-    row = [
-        pa.array([table.version], pa.int64()),
-        pa.array([table.channels], pa.int32()),
-        pa.array([table.slots], pa.list_(pa.int32())),
-        pa.array([table.explicit_hashes], pa.list_(pa.int64())),
-        pa.array([table.explicit_channels], pa.list_(pa.int32())),
-        pa.array([list(table.split)], pa.list_(pa.int64())),
-        pa.array([[list(c) for c in table.split.values()]], pa.list_(pa.list_(pa.int32()))),
-    ]
+    """Return a table as an Arrow IPC file, with the format version and a checksum in its schema's metadata."""
+    split = list(table.split), [list(channels) for channels in table.split.values()]
+    values = table.version, table.channels, table.slots, table.explicit_hashes, table.explicit_channels, *split
+    row = [pa.array([value], field.type) for value, field in zip(values, _SCHEMA, strict=True)]
     batch = pa.RecordBatch.from_arrays(row, schema=_SCHEMA)
     header = json.dumps({"format_version": FORMAT_VERSION, "checksum": _checksum(batch)}).encode()
     schema = _SCHEMA.with_metadata({_METADATA_KEY: header})
@@ -49,48 +43,33 @@ def table_to_bytes(table: RoutingTable) -> bytes:
 
 
 def table_from_bytes(data: bytes, where: str = "routing table") -> RoutingTable:
-    """Return the table that `table_to_bytes` wrote.
-
-    Raises
-    ------
-    FormatError
-        If the bytes are damaged, are something else, or were written in a newer format. `where` names the place.
-    """
+    """Return the table that `table_to_bytes` wrote, or raise a `FormatError` that names `where`."""
     try:
         reader = pa.ipc.open_file(pa.BufferReader(data))
         header = json.loads((reader.schema.metadata or {})[_METADATA_KEY])
         found = int(header["format_version"])
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:
-        raise FormatError(
-            "this is not a routing table", where=where, hint="the file may be cut short; restore it from a copy"
-        ) from error
+        hint = "the file may be cut short; restore it from a copy"
+        raise FormatError("this is not a routing table", where=where, hint=hint) from error
     if found > FORMAT_VERSION:
-        raise FormatError(
-            f"the routing table has format version {found}, this unskew reads up to {FORMAT_VERSION}",
-            where=where,
-            hint="upgrade unskew",
-        )
+        what = f"the routing table has format version {found}, this unskew reads up to {FORMAT_VERSION}"
+        raise FormatError(what, where=where, hint="upgrade unskew")
     try:
         batch = reader.get_batch(0)
         if _checksum(batch) != header["checksum"]:
             raise FormatError("the checksum does not match", where=where)
-        row = {name: batch.column(name)[0].values for name in _SCHEMA.names[2:]}
-        return RoutingTable(
-            batch.column("channels")[0].as_py(),
-            np.asarray(row["slots"]),
-            np.asarray(row["explicit_hashes"]),
-            np.asarray(row["explicit_channels"]),
-            dict(zip(row["split_hashes"].to_pylist(), map(tuple, row["split_channels"].to_pylist()), strict=True)),
-            batch.column("version")[0].as_py(),
-        )
+        version, channels, *columns = (batch.column(name)[0] for name in _SCHEMA.names)
+        slots, hashes, owners, split_hashes, split_channels = (column.values for column in columns)
+        split = dict(zip(split_hashes.to_pylist(), map(tuple, split_channels.to_pylist()), strict=True))
+        entries = np.asarray(slots), np.asarray(hashes), np.asarray(owners)
+        return RoutingTable(channels.as_py(), *entries, split, version.as_py())
     except (pa.ArrowException, KeyError, ValueError, OSError, UnskewError) as error:
-        raise FormatError(
-            f"the routing table is damaged: {error}", where=where, hint="restore it from a copy"
-        ) from error
+        what = f"the routing table is damaged: {error}"
+        raise FormatError(what, where=where, hint="restore it from a copy") from error
 
 
 def save_table(table: RoutingTable, path: str | Path) -> None:
-    """Write `table` to a file that `load_table` reads back."""
+    """Write a table to a file that `load_table` reads."""
     Path(path).write_bytes(table_to_bytes(table))
 
 

@@ -32,16 +32,16 @@ class RoutingTable:
     channels
         How many channels there are; owners are numbers in ``0..channels-1``.
     slots
-        Owner of each slot. The number of slots is fixed for a table and all its descendants.
+        Owner of each slot. The number of slots never changes.
     explicit_hashes, explicit_channels
-        Owner of single keys, by hash; kept sorted by hash. An entry may say what its slot says anyway.
+        Owners of single keys, by hash; kept sorted by hash.
     split
-        Candidate channels of keys that several channels share, by hash, for operators that can merge partial states.
-        The first candidate keeps the key when the split ends.
+        Channels of keys that several channels share, by hash, for operators that can merge partial states. The first
+        channel keeps the key when the split ends.
     version
         Grows by one with every edit.
     names
-        Keys as people read them, by hash, where known.
+        Readable names of keys, by hash, where known.
 
     Examples
     --------
@@ -75,14 +75,13 @@ class RoutingTable:
 
     @classmethod
     def initial(cls, channels: int, slots: int = DEFAULT_SLOTS) -> RoutingTable:
-        """Return a table without explicit or split keys, its slots dealt out evenly as a consistent hash would."""
+        """Return a table without explicit or split keys, whose slots are dealt out evenly."""
         _check_size(channels, slots)
         return cls(channels, balanced_slots(slots, channels))
 
     def home(self, hashes: ArrayLike) -> Channels:
         """Return the channel that the slots alone give each key."""
-        column = np.asarray(hashes, np.int64)
-        return self.slots[slot_of(column, len(self.slots))]
+        return self.slots[slot_of(np.asarray(hashes, np.int64), len(self.slots))]
 
     def lookup(self, hashes: ArrayLike) -> Channels:
         """Return the channel that owns each key; for a split key, its first candidate."""
@@ -90,43 +89,37 @@ class RoutingTable:
 
     @property
     def split_keys(self) -> Hashes:
-        """Keys that several channels share."""
         return np.fromiter(self.split, np.int64, len(self.split))
 
     @cached_property
     def listed_keys(self) -> Hashes:
-        """Keys with an entry of their own, explicit or split; they do not travel with their slot."""
+        """Return the keys with an entry of their own, explicit or split, which do not move with their slot."""
         return np.append(self.explicit_hashes, self.split_keys)
 
     def with_slots(self, owners: ArrayLike) -> RoutingTable:
-        """Return a table with other slot owners."""
         return replace(self, slots=np.asarray(owners, np.int32), version=self.version + 1)
 
     def with_explicit(self, hashes: ArrayLike, channels: ArrayLike) -> RoutingTable:
-        """Return a table whose explicit entries are exactly these; those of split keys are left out."""
+        """Return a table with exactly these explicit entries; those of split keys are left out."""
         keys, owners = np.asarray(hashes, np.int64), np.asarray(channels, np.int32)
         if self.split:
-            whole = ~np.isin(keys, np.fromiter(self.split, np.int64))
+            whole = ~np.isin(keys, self.split_keys)
             keys, owners = keys[whole], owners[whole]
         return replace(self, explicit_hashes=keys, explicit_channels=owners, version=self.version + 1)
 
     def with_split(self, split: Mapping[int, tuple[int, ...]]) -> RoutingTable:
-        """Return a table whose split keys are exactly these; explicit entries of theirs are dropped."""
+        """Return a table with exactly these split keys; their explicit entries are dropped."""
         keep = ~np.isin(self.explicit_hashes, np.fromiter(split, np.int64, len(split)))
-        return replace(
-            self,
-            explicit_hashes=self.explicit_hashes[keep],
-            explicit_channels=self.explicit_channels[keep],
-            split=split,
-            version=self.version + 1,
-        )
+        hashes, owners = self.explicit_hashes[keep], self.explicit_channels[keep]
+        version = self.version + 1
+        return replace(self, explicit_hashes=hashes, explicit_channels=owners, split=split, version=version)
 
     def resize(self, channels: int) -> RoutingTable:
         """Return a table for another number of channels that moves only what has to move.
 
-        Growing gives each new channel about one (N+1)-th of the slots, all others stay where they are; explicit and
-        split entries stay. Shrinking sends the slots of channels that leave to where a fresh table has them, drops
-        explicit entries that point at them, and takes them out of split entries.
+        Growing gives each new channel its share of the slots; entries stay. Shrinking sends the slots of leaving
+        channels to where a fresh table has them, drops explicit entries that point at them, and takes them out of
+        split entries.
         """
         _check_size(channels, len(self.slots))
         if channels == self.channels:
@@ -144,18 +137,18 @@ class RoutingTable:
         )
 
     def moves_to(self, other: RoutingTable) -> Moves:
-        """Return what has to move when `other` takes this table's place.
+        """Return what has to move when `other` replaces this table.
 
         Exact without knowing the keys: a slot's move stands for all keys of that slot that neither table lists. State
-        on a channel that is no longer a candidate of a split key goes to the first candidate; a channel that becomes
-        a candidate starts with nothing.
+        on a channel that no longer shares a split key goes to the key's first channel; a channel that newly shares one
+        starts with nothing.
         """
         if len(other.slots) != len(self.slots):
-            raise RoutingError(
-                "tables with different numbers of slots cannot be compared",
-                got=(len(self.slots), len(other.slots)),
-                hint="the number of slots is fixed when a stream starts",
+            what, hint = (
+                "the tables have different numbers of slots",
+                "the number of slots is fixed when a stream starts",
             )
+            raise RoutingError(what, got=(len(self.slots), len(other.slots)), hint=hint)
         slots = np.flatnonzero(self.slots != other.slots).astype(np.int32)
         listed = np.union1d(self.explicit_hashes, other.explicit_hashes)
         shared = sorted({*self.split, *other.split})
@@ -178,7 +171,7 @@ class RoutingTable:
         return self.split.get(key_hash) or (int(self.lookup([key_hash])[0]),)
 
     def entries(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return the keys with entries of their own, by name where that is known, and the channels of each.
+        """Return the keys with entries of their own, by name where known, and the channels of each.
 
         >>> RoutingTable(2, [0, 1], [7], [1], names={7: "ada"}).entries()
         [('ada', (1,))]
@@ -217,7 +210,7 @@ class RoutingTable:
         _check_channels(self.slots, self.channels, "slot")
         repeated = np.flatnonzero(self.explicit_hashes[1:] == self.explicit_hashes[:-1])
         if len(repeated):
-            raise RoutingError("a key stands twice in the explicit entries", got=int(self.explicit_hashes[repeated[0]]))
+            raise RoutingError("a key has two explicit entries", got=int(self.explicit_hashes[repeated[0]]))
         _check_channels(self.explicit_channels, self.channels, "explicit entry")
         for key, candidates in self.split.items():
             where = f"split entry {key}"
@@ -237,17 +230,12 @@ def _check_size(channels: int, slots: int) -> None:
     if channels < 1:
         raise RoutingError("a table needs at least one channel", got=channels)
     if slots < channels:
-        raise RoutingError(
-            f"{slots} slots cannot serve {channels} channels", hint=f"start with at least {channels} slots"
-        )
+        raise RoutingError(f"{slots} slots cannot serve {channels} channels", hint=f"use at least {channels} slots")
 
 
 def _check_channels(owners: Channels, channels: int, where: str) -> None:
     bad = np.flatnonzero((owners < 0) | (owners >= channels))
     if len(bad):
         channel = int(owners[bad[0]])
-        raise RoutingError(
-            f"channel {channel} is not in 0..{channels - 1}",
-            where=f"{where} {bad[0]}",
-            hint=f"resize to {channel + 1} channels first" if channel > 0 else "channels count from 0",
-        )
+        hint = f"resize to {channel + 1} channels first" if channel > 0 else "channels count from 0"
+        raise RoutingError(f"channel {channel} is not in 0..{channels - 1}", where=f"{where} {bad[0]}", hint=hint)

@@ -16,11 +16,8 @@ from unskew.hashing import xxhash64
 def canonical_indices(rows: pa.Table) -> NDArray[np.int64]:
     """Return an order of rows that depends on their contents alone; equal rows are interchangeable.
 
-    Rows are sorted by a hash of 64 bits, O(rows * log(rows)). Columns may be of any type that Spark's rows have, also
-    of those that cannot be keys.
+    Rows are sorted by a hash of 64 bits. Columns may have any type that Spark knows, also those that cannot be keys.
 
-    Examples
-    --------
     >>> tags = pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64()))
     >>> rows = pa.table({"n": [1, 2, None], "tags": tags})
     >>> other = rows.take([2, 0, 1])
@@ -33,9 +30,9 @@ def canonical_indices(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _parts(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield arrays that can be hashed, and whose hashes together tell values apart to the bit.
+    """Yield arrays whose hashes together tell values apart to the bit.
 
-    The hash of a key alone tells neither where nulls stand nor where inner lists end, nor -0.0 from 0.0.
+    The hash of a key does not show where nulls are, where inner lists end, or whether a zero is negative.
     """
     kind = array.type
     yield array.is_valid()

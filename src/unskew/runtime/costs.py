@@ -1,4 +1,4 @@
-"""What rows cost: learned from the batches before, to weigh the counts of the next one."""
+"""What rows cost: learned from past batches, to weigh the counts of the next one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from unskew.load.statistics import Statistics, add_up
 
 Column = NDArray[np.float64]
 
-DECAY = 0.8
-"""What counts of a batch in the one after it."""
-
-PRIOR_SECONDS = 0.02
-"""Measured work below which a key or slot is taken for one like all others."""
-
+DECAY = 0.8  # how much of a batch counts in the next one
+PRIOR_SECONDS = 0.02  # a key or slot with less measured work than this is taken to cost what all others do
 TRACKED = 4096
 
 
@@ -28,23 +24,9 @@ def _none() -> Column:
 class Costs:
     """Cost = factor x (calls x per call + rows x per row), the factor by key for heavy ones and by slot for the rest.
 
-    A hot key that has just appeared costs what its rows cost elsewhere, without what light keys pay for a call each.
-    Without measurements a row costs 1.
+    A new hot key costs what rows cost elsewhere, without the price of a call that every light key pays. Without
+    measurements a row costs 1.
 
-    Parameters
-    ----------
-    moments
-        Sums over past work, by which the two prices are fitted: calls x calls, calls x rows, rows x rows, calls x
-        seconds, rows x seconds. Empty: nothing was measured.
-    hashes, key_seconds, key_expected
-        Per heavy key: seconds measured, and seconds that the two prices would have said.
-    slot_seconds, slot_expected
-        The same per slot, for all other keys.
-    seconds_per_row
-        What a row takes in the operator on the whole, also where keys are not measured one by one.
-
-    Examples
-    --------
     >>> rows = np.array([1.0, 100.0, 1000.0])
     >>> seen = Statistics.of_keys([1, 2, 3], cost=0.001 + 0.002 * rows, tuples=rows)
     >>> costs = Costs().learn(seen, keys=3, seconds=2.2, measured=True)
@@ -54,13 +36,15 @@ class Costs:
     [1.001]
     """
 
+    # Sums over past work, to which the two prices are fitted: calls x calls, calls x rows, rows x rows,
+    # calls x seconds, rows x seconds. Empty if nothing was measured.
     moments: NDArray[np.float64] = field(default_factory=_none)
-    hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    key_seconds: NDArray[np.float64] = field(default_factory=_none)
-    key_expected: NDArray[np.float64] = field(default_factory=_none)
-    slot_seconds: NDArray[np.float64] = field(default_factory=_none)
+    hashes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))  # heavy keys
+    key_seconds: NDArray[np.float64] = field(default_factory=_none)  # measured
+    key_expected: NDArray[np.float64] = field(default_factory=_none)  # as the two prices alone would have it
+    slot_seconds: NDArray[np.float64] = field(default_factory=_none)  # the same for all other keys
     slot_expected: NDArray[np.float64] = field(default_factory=_none)
-    seconds_per_row: float = 0.0
+    seconds_per_row: float = 0.0  # of the operator as a whole, known even where keys are not measured one by one
 
     @property
     def prices(self) -> tuple[float, float]:
@@ -84,14 +68,11 @@ class Costs:
         """Return what the rows of heavy keys will cost."""
         per_call, per_row = self.prices
         expected = per_call * (tuples > 0) + per_row * tuples
-        if not len(self.moments):
+        if not len(self.hashes):
             return expected
-        place = np.minimum(np.searchsorted(self.hashes, hashes), max(len(self.hashes) - 1, 0))
-        factor = np.ones(len(hashes))
-        if len(self.hashes):
-            known = self.hashes[place] == hashes
-            factor[known] = _factor(self.key_seconds[place[known]], self.key_expected[place[known]])
-        return factor * expected
+        place = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        factor = _factor(self.key_seconds[place], self.key_expected[place])
+        return np.where(self.hashes[place] == hashes, factor, 1.0) * expected
 
     def of_slots(self, keys: Column, tuples: Column) -> Column:
         """Return what the rows of all other keys will cost, by slot."""
@@ -106,18 +87,9 @@ class Costs:
         return cost if len(self.moments) else self.seconds_per_row * rows
 
     def learn(self, statistics: Statistics, keys: int, seconds: float, measured: bool) -> Costs:
-        """Return what is known after a batch.
+        """Return what is known after a batch in which `keys` keys had rows and the operator took `seconds`.
 
-        Parameters
-        ----------
-        statistics
-            Of all channels: rows and measured seconds (`cost`), by key and by slot.
-        keys
-            Keys that had rows.
-        seconds
-            Time in the operator, all channels together.
-        measured
-            Whether `cost` is seconds; else only the overall price is learned.
+        If `measured`, the cost in the statistics is seconds; otherwise only the overall price is learned.
         """
         rows = statistics.total_tuples
         if rows <= 0:
@@ -136,8 +108,8 @@ class Costs:
         row, took = np.append(tuples, rest_rows), np.append(cost, rest_cost)
         # hot keys are few and large: weigh each piece of work by its size, so that small ones count together
         weight = 1.0 / np.maximum(calls + row, 1.0)
-        now = np.array([calls @ (weight * calls), calls @ (weight * row), row @ (weight * row)])
-        now = np.append(now, [calls @ (weight * took), row @ (weight * took)])
+        pairs = ((calls, calls), (calls, row), (row, row), (calls, took), (row, took))
+        now = np.array([one @ (weight * other) for one, other in pairs])
         moments = now if not len(self.moments) else DECAY * self.moments + now
         priced = replace(self, moments=moments, seconds_per_row=overall)
         return priced._factors(statistics, hashes, tuples, cost, rest_keys)
@@ -147,12 +119,9 @@ class Costs:
     ) -> Costs:
         per_call, per_row = self.prices
         together, entry = np.unique(np.append(self.hashes, hashes), return_inverse=True)
-        zeros = np.zeros(len(hashes))
-        seconds = add_up(np.append(DECAY * self.key_seconds, zeros), entry, len(together))
-        expected = add_up(np.append(DECAY * self.key_expected, zeros), entry, len(together))
-        at = entry[len(self.hashes) :]
-        seconds[at] += cost
-        expected[at] += per_call + per_row * tuples
+        seconds = add_up(np.append(DECAY * self.key_seconds, cost), entry, len(together))
+        expected = np.append(DECAY * self.key_expected, per_call + per_row * tuples)
+        expected = add_up(expected, entry, len(together))
         if len(together) > TRACKED:
             kept = np.sort(np.argpartition(-expected, TRACKED)[:TRACKED])
             together, seconds, expected = together[kept], seconds[kept], expected[kept]

@@ -1,4 +1,4 @@
-"""Rows in pieces of not too many bytes: an array of Arrow's holds at most 2 GiB of text."""
+"""Rows in pieces of limited size: an Arrow array holds at most 2 GiB of text."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ from numpy.typing import NDArray
 from unskew.state.sizes import row_bytes
 
 BYTES_AT_ONCE = 64 << 20
-"""What one array holds, a single larger row aside."""
-
-TAKEN_IN_ONE_PIECE = 1 << 30
-"""Size of a table up to which Arrow may join its chunks."""
+TAKEN_IN_ONE_PIECE = 1 << 30  # bytes of a table up to which Arrow may join its chunks
 
 
 def cut(batches: Iterable[pa.RecordBatch], rows_at_once: int, bytes_at_once: int = BYTES_AT_ONCE) -> Iterator[pa.Table]:
     """Put batches together, in order, into tables of at most so many rows and bytes, or of a single row.
 
-    Where it is cut depends on the rows alone, not on the batches they come in. Costs O(rows).
+    The cuts depend on the rows alone, not on the batches they come in.
 
-    Examples
-    --------
     >>> rows = pa.record_batch({"name": ["ada", "grace", "mary", "joan"]})
     >>> [piece["name"].to_pylist() for piece in cut([rows, rows.slice(3)], rows_at_once=3, bytes_at_once=16)]
     [['ada', 'grace'], ['mary', 'joan'], ['joan']]
@@ -47,7 +42,7 @@ def cut(batches: Iterable[pa.RecordBatch], rows_at_once: int, bytes_at_once: int
 
 
 def cut_in_order(rows: pa.Table, order: NDArray[np.int64], rows_at_once: int, bytes_at_once: int) -> Iterator[pa.Table]:
-    """Put rows into an order, table by table as `cut` makes them."""
+    """Yield rows in an order, in tables like those of `cut`."""
     for start, end in pieces(sizes_in_order(rows, order), rows_at_once, bytes_at_once):
         yield taken(rows, order[start:end])
 
@@ -55,7 +50,7 @@ def cut_in_order(rows: pa.Table, order: NDArray[np.int64], rows_at_once: int, by
 def pieces(
     sizes: NDArray[np.int64], rows_at_once: int, bytes_at_once: int = BYTES_AT_ONCE
 ) -> Iterator[tuple[int, int]]:
-    """Yield where pieces of rows with these sizes start and end, each within both limits or of a single row.
+    """Yield the start and end of each piece, within both limits or of a single row.
 
     >>> list(pieces(np.array([3, 3, 9, 1, 1, 1]), rows_at_once=2, bytes_at_once=6))
     [(0, 2), (2, 3), (3, 5), (5, 6)]
@@ -68,21 +63,20 @@ def pieces(
 
 
 def _end(before: NDArray[np.int64], start: int, rows: int, size: int, at_least: int) -> int:
-    """Return the end of as many rows from a start on as fit, given the bytes before each."""
     end = int(np.searchsorted(before, before[start] + size, side="right")) - 1
     return max(min(end, start + rows), start + at_least)
 
 
 def sizes_in_order(rows: pa.Table, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the bytes of rows, in an order of theirs."""
+    """Return the size of each row, in the given order."""
     sizes = [row_bytes(batch) for batch in rows.to_batches()]
     return np.concatenate([np.zeros(0, np.int64), *sizes])[order]
 
 
 def taken(rows: pa.Table, order: NDArray[np.int64]) -> pa.Table:
-    """Return rows in another order: `pyarrow.Table.take`, which fails where the chunks of a column do not fit into one.
+    """Return rows in another order, as `pyarrow.Table.take` does.
 
-    Such a table is taken from chunk by chunk, and what was taken is put in order then.
+    `take` fails where the chunks of a column do not fit into one array. There, each chunk is taken from on its own.
     """
     if rows.nbytes <= TAKEN_IN_ONE_PIECE:
         return rows.take(pa.array(order))

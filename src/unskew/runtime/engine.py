@@ -1,15 +1,18 @@
-"""The batches of a query, one after the other: run, record, show, commit; or finish what was begun."""
+"""The batches of a query, one after the other: run, record, hand to the sink, commit; or finish what was begun."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-import pyarrow as pa
+import numpy as np
 
 from unskew.errors import CheckpointError
 from unskew.operators import Clock, Learner, Operator
+from unskew.routing.table import RoutingTable
 from unskew.runtime.batch import Batch, Stopwatch
+from unskew.runtime.held import Held
 from unskew.runtime.jobs import Facts, Jobs, Sink
 from unskew.runtime.log import RecordLog
 from unskew.runtime.outcome import figures_of, record_of
@@ -28,38 +31,22 @@ class Engine:
 
     Before anybody sees a row of a batch, one record fixes everything about it: output, state, table. A batch that has a
     record is never computed again. A later start of the same query fences this one off.
-
-    Parameters
-    ----------
-    operator
-        What runs per key, bound to its input.
-    settings
-        How it is balanced.
-    log
-        Where records are.
-    name
-        Of the query, if this is its first start; no other query has it.
-    shuffled
-        Whether the order of rows within a partition is not fixed.
-    cache_folder
-        Where local copies of state lie; see `Site`.
     """
 
-    operator: Operator
+    operator: Operator  # bound to its input
     settings: Settings
     log: RecordLog
-    name: str
-    shuffled: bool = False
-    cache_folder: str | None = None
+    name: str  # of the query, unique; counts only at its first start
+    shuffled: bool = False  # whether the order of rows within a partition is not fixed
+    cache_folder: str | None = None  # where local copies of state lie; see `Site`
 
     def __post_init__(self) -> None:
         self._epoch, self._committed, self._first = 0, -1, True
         self._record: Record | None = None
         self._copies: dict[int, str] = {}
-        self._scaling: Scaling | None = None
-        if self.settings.channels.auto:
-            channels = self.settings.channels
-            self._scaling = Scaling(channels.trigger_seconds, min(2 * channels.count, channels.slots))
+        channels = self.settings.channels
+        most = min(2 * channels.count, channels.slots)
+        self._scaling = Scaling(channels.trigger_seconds, most) if channels.auto else None
 
     def run(self, facts: Facts, jobs: Jobs, sink: Sink) -> None:
         """Run a batch, or finish what another attempt has begun."""
@@ -99,7 +86,7 @@ class Engine:
         try:
             ran = batch.run()
         except Exception:
-            self.log.check_epoch(self._epoch)  # whoever has taken over may have swept what was to be read here
+            self.log.check_epoch(self._epoch)  # another start may have swept the files that this one was to read
             raise
         record = record_of(batch, ran, facts.fingerprint, self._epoch)
         record = replace(record, figures=json.dumps(asdict(figures_of(batch, ran, record))))
@@ -112,7 +99,7 @@ class Engine:
             if wanted is not None:
                 self.log.ask(channels=wanted)
 
-    def _batch(self, before: Record, facts: Facts, jobs: Jobs, wish: dict[str, object], watch: Stopwatch) -> Batch:
+    def _batch(self, before: Record, facts: Facts, jobs: Jobs, wish: dict[str, Any], watch: Stopwatch) -> Batch:
         operator, keeping = self.operator, self.settings.keeping
         if isinstance(operator, Learner):
             operator = operator.taught(operator.lesson_of(before.learned))
@@ -120,9 +107,6 @@ class Engine:
         clock = Clock(facts.batch_id, facts.time_ms, watermark, before.watermark_ms)
         identity = before.identity
         site = Site(self.log.files, identity.name, operator, identity.slots, keeping.cache_bytes, self.cache_folder)
-        channels, memory = wish.get("channels", before.wish), wish.get("memory_bytes", before.memory_bytes)
-        assert isinstance(channels, int)
-        assert isinstance(memory, (list, tuple))
         return Batch(
             operator,
             self.settings,
@@ -130,16 +114,16 @@ class Engine:
             clock,
             site,
             jobs,
-            channels,
-            tuple(memory),
-            facts.empty,
-            self.shuffled,
-            watch,
-            self._copies,
+            channels=wish.get("channels", before.wish),
+            memory_bytes=tuple(wish.get("memory_bytes", before.memory_bytes)),
+            empty=facts.empty,
+            shuffled=self.shuffled,
+            watch=watch,
+            copies=self._copies,
         )
 
     def _open(self) -> Record:
-        """Return the record of the last batch; the first time, take the query over."""
+        """Return the record of the last batch. The first call takes the query over."""
         if self._record is None:
             self._epoch = self.log.claim()
             _, self._committed = self.log.last()
@@ -147,14 +131,8 @@ class Engine:
         return self._record
 
     def _last_record(self) -> Record:
-        keeping = self.settings.keeping
         if self._committed < 0:
-            operator, channels = self.operator, self.settings.channels
-            identity = Identity(tuple(operator.key), repr(operator), channels.slots, self.name)
-            watermark = 0 if _has_event_time(operator) else None
-            return Record.before_the_first(
-                identity, channels.count, keeping.memory_bytes, watermark, state_columns(operator)
-            )
+            return self._before_the_first()
         record = self.log.read(self._committed)
         if record is None:
             raise CheckpointError(
@@ -162,7 +140,24 @@ class Engine:
                 where=f"{self.log.files.root}/prepared/{self._committed}",
                 hint="restore the checkpoint from a copy, or start with a new checkpointLocation",
             )
-        return replace(record, memory_bytes=keeping.memory_bytes)
+        return replace(record, memory_bytes=self.settings.keeping.memory_bytes)
+
+    def _before_the_first(self) -> Record:
+        """Return what holds before batch 0."""
+        operator, channels = self.operator, self.settings.channels
+        return Record(
+            batch_id=-1,
+            fingerprint="",
+            epoch=0,
+            identity=Identity(tuple(operator.key), repr(operator), channels.slots, self.name),
+            columns=Columns.of(operator.key_schema, operator.value_schema).rows.empty_table(),
+            watermark_ms=0 if _has_event_time(operator) else None,
+            table=RoutingTable.initial(channels.count, channels.slots),
+            channels={},
+            wish=channels.count,
+            held=Held(np.zeros(channels.slots)),
+            memory_bytes=self.settings.keeping.memory_bytes,
+        )
 
     def _check_same(self, facts: Facts, fingerprint: str, folder: str) -> None:
         if facts.fingerprint != fingerprint:
@@ -191,10 +186,5 @@ class Engine:
 
 
 def _has_event_time(operator: Operator) -> bool:
-    """Tell whether an operator is told the watermark: it goes by it, or its stream has one."""
+    """Tell whether the operator goes by the watermark, or its stream has one."""
     return operator.time_mode == "event" or operator.event_time is not None
-
-
-def state_columns(operator: Operator) -> pa.Table:
-    """Return the columns of an operator's state, as a table without rows."""
-    return Columns.of(operator.key_schema, operator.value_schema).rows.empty_table()

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.runtime.cutting import BYTES_AT_ONCE, cut
+from unskew.runtime.cutting import cut
 from unskew.runtime.orders import Order
 from unskew.runtime.site import Site
-from unskew.runtime.wire import PARCELS, STATE, pack, record_batch
+from unskew.runtime.wire import STATE, pack, parcel
 from unskew.state.chunks import HASH
 
 ROWS_AT_ONCE = 1 << 18
@@ -20,20 +20,13 @@ ROWS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Extract:
-    """Reads the state of moved keys; the channel that loses them forgets them by itself, when it works.
+    """Reads the state of moved keys; the channel that loses them forgets them when it works.
 
     The output is sorted by hash, so that a task that runs again yields the same bytes.
-
-    Parameters
-    ----------
-    site
-        Where state lies.
-    task_of
-        The task that each channel runs in.
     """
 
     site: Site
-    task_of: NDArray[np.int32]
+    task_of: NDArray[np.int32]  # the task that each channel runs in
 
     def __call__(self, order: Order) -> Iterator[pa.RecordBatch]:
         with self.site.view(order) as state:
@@ -42,8 +35,7 @@ class Extract:
                 if not rows.num_rows:
                     continue
                 rows = rows.sort_by(HASH).combine_chunks()
-                for sequence, part in enumerate(cut(rows.to_batches(), ROWS_AT_ONCE, BYTES_AT_ONCE)):
+                for sequence, part in enumerate(cut(rows.to_batches(), ROWS_AT_ONCE)):
                     blob = pack(part.combine_chunks())
-                    place = [[int(self.task_of[target])], [target], [STATE], [order.channel], [sequence]]
-                    yield record_batch(PARCELS, *place, [blob])
+                    yield parcel(int(self.task_of[target]), target, STATE, blob, order.channel, sequence)
             state.release()

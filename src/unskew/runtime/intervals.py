@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,44 +15,32 @@ from unskew.runtime.settings import Planning
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """What the batches since the last plan had, added up, and the intervals before them.
+    """The load since the last plan, and that of the intervals before it."""
 
-    Parameters
-    ----------
-    current, batches, began_ms
-        The interval that is going on: its load, its batches, and when it began. None before its first batch.
-    closed
-        The load of the intervals before, oldest first, as far as the window reaches.
-    use
-        How busy the channels were in the last batch, and how long its moves took.
-    held
-        The state at the last plan, for planners that go by what an interval has added.
-    """
-
-    current: Statistics | None = None
-    batches: int = 0
+    current: Statistics | None = None  # the open interval; None before its first batch
+    batches: int = 0  # of the open interval
     began_ms: int = 0
-    closed: tuple[Statistics, ...] = field(default=())
-    use: ChannelUse | None = None
-    held: Held | None = None
+    closed: tuple[Statistics, ...] = ()  # the intervals before, oldest first, as far as the window reaches
+    use: ChannelUse | None = None  # how busy the channels were in the last batch, and how long its moves took
+    held: Held | None = None  # the state at the last plan, for planners that go by what an interval has added
 
     def add(self, statistics: Statistics, use: ChannelUse | None, now_ms: int) -> Intervals:
-        """Count a batch."""
+        """Add a batch to the open interval."""
         if self.current is None:
             return replace(self, current=statistics, batches=1, began_ms=now_ms, use=use)
         both = add_intervals([self.current, statistics])
         return replace(self, current=both, batches=self.batches + 1, use=use)
 
     def due(self, planning: Planning, now_ms: int) -> bool:
-        """Tell whether the interval that is going on has had all it should have."""
+        """Tell whether the open interval is complete."""
         long_enough = now_ms - self.began_ms >= planning.interval_ms
         return self.current is not None and self.batches >= planning.interval_batches and long_enough
 
     def close(self, planning: Planning, held: Held, table: RoutingTable) -> tuple[Statistics, Intervals]:
-        """Return the load to plan by, that of the last intervals, and what is left for the next plan.
+        """Return the load of the last intervals, to plan by, and what is left for the next plan.
 
-        A planner with a window of its own adds up the state of several intervals (Fang's S(k, w)); it is told what each
-        interval has added, so that no byte counts twice.
+        A planner with a window of its own adds up the state of several intervals (Fang's S(k, w)). It gets only what
+        each interval has added, so that no byte counts twice.
         """
         assert self.current is not None
         closed = (*self.closed, self.current)[-planning.window :]

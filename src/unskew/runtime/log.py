@@ -1,8 +1,9 @@
-"""The records of a query: who may write them, which exist, and what nobody needs any more."""
+"""The records of a query: who may write them, which exist, and what can be removed."""
 
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -24,21 +25,16 @@ class RecordLog:
     - ``epochs/k``: the k-th start of the query
     - ``prepared/n``: the record of batch n, created once
     - ``commit/n``: the mark that the sink of batch n is done
-    - ``state/n/...``, ``output/n/...``: files that batch n has introduced; only those that a record names exist
+    - ``state/n/...``, ``output/n/...``: files that batch n has introduced; only those that a record names count
     - ``figures/n``: batch n in figures, for people
     - ``requests/...``: what users ask of a running query
     - ``pins/...``: records that somebody is reading
-
-    Parameters
-    ----------
-    files
-        The folder.
     """
 
     files: Files
 
     def claim(self) -> int:
-        """Return the number of a new start; every start before it is fenced off from now on."""
+        """Return the number of a new start; every earlier start is fenced off from now on."""
         epoch = max(self._numbers("epochs"), default=0) + 1
         while not self.files.create(f"epochs/{epoch}", uuid.uuid4().hex.encode()):
             epoch += 1
@@ -47,16 +43,12 @@ class RecordLog:
     def check_epoch(self, epoch: int) -> None:
         """Raise `FencedError` if a later start has taken over."""
         if self.files.exists(f"epochs/{epoch + 1}"):
-            raise FencedError(
-                "another start of this query has taken over its checkpoint",
-                where=self.files.root,
-                hint="let one driver at a time run a query; this one stops and has done no harm",
-            )
+            raise self._fenced("taken over its checkpoint")
 
     def last(self) -> tuple[int, int]:
         """Return the last batch that has a record, and the last that is committed; -1 where there is none.
 
-        Listings may show new files late; what comes after the last one listed is asked for by name.
+        Listings may show new files late, so commits after the last one listed are looked for by name.
         """
         prepared, committed = (max(self._numbers(folder), default=-1) for folder in ("prepared", "commit"))
         while self.is_committed(committed + 1):
@@ -75,57 +67,48 @@ class RecordLog:
         return record
 
     def is_committed(self, batch_id: int) -> bool:
-        """Tell whether the sink of a batch is done."""
         return self.files.exists(f"commit/{batch_id}")
 
     def prepare(self, record: Record) -> None:
-        """Write the record of a batch, unless somebody else has."""
+        """Write the record of a batch; raise `FencedError` if another start already has."""
         self.check_epoch(record.epoch)
         if not self.files.create(f"prepared/{record.batch_id}", dump(record)):
-            raise FencedError(
-                f"another start of this query has recorded batch {record.batch_id}",
-                where=self.files.root,
-                hint="let one driver at a time run a query; this one stops and has done no harm",
-            )
+            raise self._fenced(f"recorded batch {record.batch_id}")
 
     def commit(self, record: Record, epoch: int) -> None:
-        """Mark the sink of a batch as done; whoever else did has given it the same rows."""
+        """Mark the sink of a batch as done; if another start already has, its sink got the same rows."""
         self.check_epoch(epoch)
         self.files.create(f"commit/{record.batch_id}", record.fingerprint.encode())
 
     def forget(self, committed: int, retained: int) -> None:
-        """Remove records that are no longer retained, then what no record names; clocks play no part.
+        """Remove records that are no longer retained, then files that no record names; no clock is needed.
 
-        Only batch n introduces files of batch n, so of batches up to the last commit everything that no record names
-        is garbage; newer files are never touched.
+        Only batch n introduces files of batch n. So up to the last committed batch, every file that no record names is
+        garbage. Newer files are never touched.
         """
-        for batch_id in sorted({*self._numbers("prepared"), *self._numbers("commit")}):
-            if batch_id <= committed - retained:
-                self.files.remove(f"prepared/{batch_id}")
-                self.files.remove(f"commit/{batch_id}")
+        last = committed - retained
+        for batch_id in sorted({*self._numbers("prepared", last), *self._numbers("commit", last)}):
+            self.files.remove(f"prepared/{batch_id}")
+            self.files.remove(f"commit/{batch_id}")
         named = self._named(committed, retained)
         if named is None:
             return
-        for folder in ("state", "output"):
-            for batch_id in self._numbers(folder):
-                if batch_id > committed:
-                    continue
-                place = f"{folder}/{batch_id}"
-                if not any(name.startswith(f"{place}/") for name in named):
-                    self.files.remove_folder(place)
-                    continue
-                for name in self.files.names(place):
-                    if f"{place}/{name}" not in named:
-                        self.files.remove(f"{place}/{name}")
-        for batch_id in self._numbers("figures"):
-            if batch_id <= committed - FIGURES_KEPT:
-                self.files.remove(f"figures/{batch_id}")
+        places = [f"{folder}/{number}" for folder in ("state", "output") for number in self._numbers(folder, committed)]
+        for place in places:
+            if not any(name.startswith(f"{place}/") for name in named):
+                self.files.remove_folder(place)
+                continue
+            for name in self.files.names(place):
+                if f"{place}/{name}" not in named:
+                    self.files.remove(f"{place}/{name}")
+        for batch_id in self._numbers("figures", committed - FIGURES_KEPT):
+            self.files.remove(f"figures/{batch_id}")
 
     def _named(self, committed: int, retained: int) -> set[str] | None:
-        """Return the files that records and pins name; None if somebody removes records meanwhile.
+        """Return the files that records and pins name; None if another driver is removing records.
 
-        What later records will name of old batches, the newest one names already: if that was read, nothing is missed.
-        Listings may show new files late, so the records that are retained are asked for by name.
+        Files of old batches that later records will name are named by the newest record already, so it must be read.
+        Listings may show new files late, so retained records are read by name.
         """
         expected = range(max(0, committed - retained + 1), committed + 1)
         records = [self.read(batch_id) for batch_id in sorted({*self._numbers("prepared"), *expected})]
@@ -134,7 +117,7 @@ class RecordLog:
         return {name for each in [*records, *self._pinned(committed)] if each is not None for name in _names(each)}
 
     def _pinned(self, committed: int) -> list[Record]:
-        """Return the records that readers have pinned; pins that a killed reader left behind go after a long while."""
+        """Return the records that readers have pinned; remove old pins, which killed readers left behind."""
         pinned = []
         for name in self.files.names("pins"):
             data = self.files.read_or_none(f"pins/{name}")
@@ -146,7 +129,7 @@ class RecordLog:
         return pinned
 
     def pin(self, record: Record) -> str:
-        """Keep what a record names until `unpin`; raises `CheckpointError` if it is too late."""
+        """Keep what a record names until `unpin`; raise `CheckpointError` if it is too late."""
         name = uuid.uuid4().hex
         self.files.write(f"pins/{name}", dump(replace(record, output=Output())))
         if not self.files.exists(f"prepared/{record.batch_id}"):
@@ -157,7 +140,7 @@ class RecordLog:
         return name
 
     def unpin(self, name: str) -> None:
-        """Let go of what `pin` kept."""
+        """Release what `pin` kept."""
         self.files.remove(f"pins/{name}")
 
     def write_deadline(self, batch_id: int, deadline_ms: int | None) -> None:
@@ -165,15 +148,13 @@ class RecordLog:
         self.files.replace("tick", json.dumps({"batch_id": batch_id, "deadline_ms": deadline_ms}).encode())
 
     def write_figures(self, batch_id: int, figures: dict[str, Any]) -> None:
-        """Tell readers about a batch."""
         self.files.replace(f"figures/{batch_id}", json.dumps(figures).encode())
 
     def figures_after(self, batch_id: int) -> list[int]:
-        """Return the batches after one that there are figures of."""
+        """Return the batches after `batch_id` that have figures."""
         return [number for number in self._numbers("figures") if number > batch_id]
 
     def read_figures(self, batch_id: int) -> dict[str, Any] | None:
-        """Return a batch in figures, None if they are gone."""
         data = self.files.read_or_none(f"figures/{batch_id}")
         found: dict[str, Any] | None = json.loads(data) if data else None
         return found
@@ -185,7 +166,7 @@ class RecordLog:
             number += 1
 
     def requests(self) -> tuple[list[int], dict[str, Any]]:
-        """Return the numbers of all requests, and what they ask for together; later ones overrule earlier ones."""
+        """Return the numbers of all requests, and what they ask for together; later ones win."""
         numbers, wish = self._numbers("requests"), dict[str, Any]()
         for number in numbers:
             data = self.files.read_or_none(f"requests/{number}")
@@ -193,12 +174,16 @@ class RecordLog:
         return numbers, wish
 
     def granted(self, numbers: Iterable[int]) -> None:
-        """Remove requests that a record has taken up."""
+        """Remove requests that a record has taken into account."""
         for number in numbers:
             self.files.remove(f"requests/{number}")
 
-    def _numbers(self, folder: str) -> list[int]:
-        return sorted(int(name) for name in self.files.names(folder) if name.isdigit())
+    def _fenced(self, what: str) -> FencedError:
+        hint = "let one driver at a time run a query; this one stops and has done no harm"
+        return FencedError(f"another start of this query has {what}", where=self.files.root, hint=hint)
+
+    def _numbers(self, folder: str, last: float = math.inf) -> list[int]:
+        return sorted(int(name) for name in self.files.names(folder) if name.isdigit() and int(name) <= last)
 
 
 def _names(record: Record) -> set[str]:

@@ -1,6 +1,8 @@
-"""What a channel measures about its keys and slots in a batch."""
+"""What a channel measures in a batch, and reports to the driver at the end of it."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,30 @@ from numpy.typing import NDArray
 
 from unskew.load.statistics import Statistics, add_up
 from unskew.routing.lookup import slot_of
+from unskew.runtime.record import ChannelState
 from unskew.state import Groups, KeyedState
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelReport:
+    """One channel's report of one batch."""
+
+    statistics: Statistics
+    state: ChannelState | None = None  # None for a channel without state
+    rows: int = 0
+    late_rows: int = 0  # too late to count
+    keys: int = 0  # that had rows
+    installed: int = 0  # keys whose state came
+    extracted: int = 0  # keys whose state went
+    moved_bytes: int = 0  # size of the state that came
+    seconds: float = 0.0  # in the operator
+    move_seconds: float = 0.0  # for taking in and giving away state
+    measured: bool = False  # whether the cost in `statistics` is seconds; else it is rows
+    worker_rows: tuple[int, ...] = ()  # under a splitting scheme: rows that each worker combined for this channel
+    spilled_bytes: int = 0  # state that the channel's memory has no room for
+    spilled_slots: tuple[int, ...] = ()  # slots that make up the spilled state
+    found: str = "new"  # what it found of its state; see `unskew.state.recovery.Found`
+    place: str = ""  # where its local copy is now
 
 
 def channel_statistics(
@@ -22,9 +47,8 @@ def channel_statistics(
 ) -> Statistics:
     """Return the load of a batch: the heaviest keys one by one, the rest by slot.
 
-    At most `tracked_keys` keys are listed (about 50 bytes each, and the key's text), those that cost most; keys with
-    an entry of their own are listed in any case, also those without rows, whose state may have to move. Two keys that
-    share a hash are one entry.
+    Lists the `tracked_keys` keys that cost most, at about 50 bytes each plus the key's text. Keys with an entry in the
+    table are always listed, even without rows, because their state may have to move. Keys that share a hash are one.
     """
     hashes, first, entry = np.unique(groups.hashes, return_index=True, return_inverse=True)
     rows = add_up(tuples, entry, len(hashes))
@@ -38,7 +62,6 @@ def channel_statistics(
     silent, silent_bytes = _silent(state, np.setdiff1d(listed_keys, hashes))
     slots = len(state.slot_rows)
     slot, rest = slot_of(hashes, slots), ~listed
-    slot_rows = add_up(rows[rest], slot[rest], slots)
     slot_state = state.slot_bytes - add_up(held[listed], slot[listed], slots)
     slot_state -= add_up(silent_bytes, slot_of(silent, slots), slots)
     nothing = np.zeros(len(silent))
@@ -48,7 +71,7 @@ def channel_statistics(
         tuples=np.append(rows[listed], nothing),
         cost=np.append(costs[listed], nothing),
         state=np.append(held[listed], silent_bytes),
-        slot_tuples=slot_rows,
+        slot_tuples=add_up(rows[rest], slot[rest], slots),
         slot_cost=add_up(costs[rest], slot[rest], slots),
         slot_state=np.maximum(slot_state, 0),
         distinct_keys=state.rows,
@@ -61,42 +84,39 @@ def statistics_of_few(
 ) -> Statistics:
     """Return the load of a batch in which no key weighs much: the `count` keys with most rows, the rest by slot."""
     most = np.argpartition(-tuples, count)[:count] if len(tuples) > count else np.arange(len(tuples))
-    hashes, first = np.unique(groups.hashes[most], return_index=True)
+    _, first = np.unique(groups.hashes[most], return_index=True)  # keys that share a hash are listed once
     listed = np.zeros(len(groups), np.bool_)
     listed[most[first]] = True
     chosen = groups.subset(listed)
-    order = np.argsort(chosen.hashes)
-    slots, held = len(state.slot_rows), state.sizes(groups, listed)[order].astype(np.float64)
+    slots, held = len(state.slot_rows), state.sizes(groups, listed).astype(np.float64)
     slot = slot_of(groups.hashes[~listed], slots)
-    slot_state = state.slot_bytes - add_up(held, slot_of(hashes, slots), slots)
+    slot_state = state.slot_bytes - add_up(held, slot_of(chosen.hashes, slots), slots)
     return Statistics(
-        hashes,
-        tuples=tuples[listed][order],
-        cost=cost[listed][order],
+        chosen.hashes,
+        tuples=tuples[listed],
+        cost=cost[listed],
         state=held,
         slot_tuples=add_up(tuples[~listed], slot, slots),
         slot_cost=add_up(cost[~listed], slot, slots),
         slot_state=np.maximum(slot_state, 0),
         distinct_keys=state.rows,
-        keys=key_text(chosen.keys.take(pa.array(order))),
+        keys=key_text(chosen.keys),
     )
 
 
 def _silent(state: KeyedState, hashes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return which of some hashes have state although they had no rows, and how much."""
+    """Return which keys without rows have state, and how much."""
     found, sizes = state.held(hashes)
     silent, entry = np.unique(found, return_inverse=True)
     return silent, add_up(sizes, entry, len(silent))
 
 
 def spilled_slots(spilled_bytes: NDArray[np.int64], slot_bytes: NDArray[np.int64]) -> tuple[int, ...]:
-    """Return as many slots as make up what is spilled, those first of which most is.
+    """Return slots whose state adds up to what is spilled, beginning with those of which the largest share is spilled.
 
-    Keys are spilled one by one, those put least recently, so every slot may be spilled in part; to a planner that moves
-    slots, the channel spills these.
+    Keys are spilled one by one, the least recently written first, so every slot may be spilled in part. Planners move
+    slots, so they are told these.
 
-    Examples
-    --------
     >>> spilled_slots(np.array([5, 30, 0, 18]), np.array([50, 40, 30, 20]))
     (3, 1)
     """

@@ -8,10 +8,8 @@ from unskew.errors import ArgumentError
 
 
 def memory_budgets(memory_bytes: int | Sequence[int] | None) -> tuple[int, ...]:
-    """Return a budget for each channel, none at all where there is no limit; the last one holds for all beyond.
+    """Return a budget for each channel; the last one holds for all channels beyond. Empty means no limit.
 
-    Examples
-    --------
     >>> memory_budgets(1000), memory_budgets([1, 2, 3]), memory_budgets(None)
     ((1000,), (1, 2, 3), ())
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,39 +17,22 @@ from unskew.state.files import Piece
 Hashes = NDArray[np.int64]
 
 
+def _none() -> Hashes:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Order:
-    """One channel's part of a batch; travels through the shuffle beside the channel's rows.
-
-    Parameters
-    ----------
-    channel
-        Who is told.
-    manifest
-        Where the record of the batch before says the channel's state lies; None if it has none.
-    enclosed
-        The manifest itself, where tasks cannot read it.
-    moves
-        What leaves this channel.
-    listed
-        Keys that do not travel with their slot, because the table before or the new one has an entry for them.
-    shared
-        Split keys that this channel has a part of.
-    memory_bytes
-        State that the channel may hold in its local copy; None: as much as there is room for.
-    called
-        Whether the channel has to report although it gets nothing: state leaves, a deadline has come, a key that is
-        split has rows elsewhere, or all state is put out in every batch.
-    """
+    """One channel's part of a batch; travels through the shuffle beside the channel's rows."""
 
     channel: int
-    manifest: Piece | None = None
-    moves: Moves = field(default_factory=Moves.none)
-    listed: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    memory_bytes: int | None = None
-    called: bool = False
-    enclosed: bytes = b""
+    manifest: Piece | None = None  # where the last record says the channel's state lies
+    moves: Moves = field(default_factory=Moves.none)  # what leaves this channel
+    listed: NDArray[np.int64] = field(default_factory=_none)  # keys in either table, which do not travel with a slot
+    shared: NDArray[np.int64] = field(default_factory=_none)  # split keys that this channel has a part of
+    memory_bytes: int | None = None  # state that the local copy may hold; None: no limit
+    called: bool = False  # whether the channel must report even if it gets no rows and no state
+    enclosed: bytes = b""  # the manifest itself, where tasks cannot read it
 
     def leaving(self) -> Iterator[tuple[int, Hashes, NDArray[np.int32]]]:
         """Yield for every channel that gets something: the channel, the keys and the slots."""
@@ -74,39 +58,36 @@ def orders_for(
 ) -> list[Order]:
     """Return an order for every channel of either table.
 
-    Parameters
-    ----------
-    before, table, moves
-        The table of the batch before, that of this batch, and the difference.
-    manifests
-        Where the state of each channel lies.
-    due
-        Channels in which a deadline has come, or that put out all they hold.
-    split_rows
-        Split keys that have rows in this batch; every channel that shares one must tell its part.
-    memory_bytes
-        State that each channel may hold; empty: no limit.
+    A channel is called if it loses state, if it is `due` (a deadline has come, or it puts out all it holds), or if it
+    shares one of `split_rows`, the split keys that have rows in this batch: then it must tell its part.
     """
-    listed = np.unique(np.append(before.listed_keys, table.listed_keys)) if len(moves) else np.empty(0, np.int64)
-    shared: dict[int, list[int]] = {}
+    listed = np.union1d(before.listed_keys, table.listed_keys) if len(moves) else _none()
+    shared: dict[int, list[int]] = defaultdict(list)
     for key, channels in table.split.items():
         for channel in channels:
-            shared.setdefault(channel, []).append(key)
+            shared[channel].append(key)
     telling = {channel for key in split_rows.tolist() for channel in table.split.get(key, ())}
-    losing = {*moves.slot_sources.tolist(), *moves.key_sources.tolist()} & set(manifests)
+    losing = {*moves.slot_sources.tolist(), *moves.key_sources.tolist()} & manifests.keys()
+    called = losing | due | telling
     return [
         Order(
             channel,
             manifests.get(channel),
-            _of(moves, channel) if channel in losing else Moves.none(),
-            listed if channel in losing else np.empty(0, np.int64),
+            moves.only(moves.slot_sources == channel, moves.key_sources == channel)
+            if channel in losing
+            else Moves.none(),
+            listed if channel in losing else _none(),
             np.array(shared.get(channel, ()), np.int64),
             memory_bytes[min(channel, len(memory_bytes) - 1)] if memory_bytes else None,
-            channel in losing or channel in due or channel in telling,
+            channel in called,
         )
         for channel in range(max(before.channels, table.channels))
     ]
 
 
-def _of(moves: Moves, channel: int) -> Moves:
-    return moves.only(moves.slot_sources == channel, moves.key_sources == channel)
+def dealt_out(orders: list[Order], sources: tuple[int, ...]) -> dict[int, tuple[Order, ...]]:
+    """Deal orders out to the sources that carry them; reading state takes time, so each source gets some of that."""
+    moving = [order for order in orders if len(order.moves)]
+    errands = {source: moving[number :: len(sources)] for number, source in enumerate(sources)}
+    errands[sources[0]] += [order for order in orders if not len(order.moves)]
+    return {source: tuple(each) for source, each in errands.items()}

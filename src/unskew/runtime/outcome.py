@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
+from unskew.codec import load
 from unskew.load.channels import ChannelUse
-from unskew.load.statistics import Statistics
+from unskew.load.metrics import skewness
 from unskew.operators import Learner, Mergeable
 from unskew.operators.partials import merge_partials
+from unskew.routing.moves import Moves
 from unskew.runtime.batch import Batch, Ran
-from unskew.runtime.figures import BatchFigures, Loads, hot_keys, moves_made
-from unskew.runtime.record import ChannelState, Output, Record
-from unskew.runtime.wire import pack, unpack
+from unskew.runtime.channel import HOT_KEYS
+from unskew.runtime.figures import BatchFigures, HotKey, MoveMade
+from unskew.runtime.record import Output, Record
+from unskew.runtime.results import sum_of
+from unskew.runtime.wire import OUTPUT, OUTPUT_PIECE, PARTIALS, pack, unpack
+from unskew.state.files import Piece
+
+MOVES_LISTED = 200
 
 
 def record_of(batch: Batch, ran: Ran, fingerprint: str, epoch: int) -> Record:
     """Return the record of a batch: all that the next batch, a replay or a reader has to know."""
-    before, reports, plan = batch.before, ran.reports, ran.plan
-    channels = dict(before.channels)
-    for channel, report in reports.by_channel.items():
-        channels.pop(channel, None)
-        if report.manifest is not None and (report.state_rows or channel < plan.table.channels):
-            channels[channel] = ChannelState(
-                report.manifest, report.files, report.state_rows, report.state_bytes, report.earliest
-            )
+    before, reports, table = batch.before, ran.reports, ran.plan.table
+    channels = {channel: state for channel, state in before.channels.items() if channel not in reports}
+    for channel, report in reports.items():
+        if report.state is not None and (report.state.rows or channel < table.channels):
+            channels[channel] = report.state
     output, learned = _output(batch, ran)
-    statistics, measured = reports.statistics, any(report.measured for report in reports.by_channel.values())
     intervals = ran.intervals
-    if batch.settings.planning.when == "ahead" and reports.by_channel:
-        intervals = intervals.add(statistics, _use(batch, ran), batch.clock.processing_time_ms)
+    if batch.settings.planning.when == "ahead" and reports:
+        intervals = intervals.add(ran.statistics, _use(batch, ran), batch.clock.processing_time_ms)
+    by_channel = {channel: report.statistics for channel, report in reports.items()}
     return replace(
         before,
         batch_id=batch.clock.batch_id,
         fingerprint=fingerprint,
         epoch=epoch,
         watermark_ms=batch.clock.watermark_ms,
-        table=replace(plan.table, names=_names(batch, ran)),
+        table=replace(table, names=_listed_names(batch, ran)),
         channels=channels,
         wish=batch.channels,
-        held=before.held.after(reports.by_channel.values(), plan.table),
+        held=before.held.after(by_channel, ran.statistics, table),
         output=output,
-        memory=plan.memory,
-        costs=before.costs.learn(statistics, reports.sum_of("keys"), reports.sum_of("seconds"), measured),
+        memory=ran.plan.memory,
+        costs=before.costs.learn(ran.statistics, sum_of(reports, "keys"), sum_of(reports, "seconds"), ran.measured),
         intervals=intervals,
         learned=learned,
         memory_bytes=batch.memory_bytes,
@@ -52,7 +58,7 @@ def record_of(batch: Batch, ran: Ran, fingerprint: str, epoch: int) -> Record:
     )
 
 
-def _names(batch: Batch, ran: Ran) -> dict[int, str]:
+def _listed_names(batch: Batch, ran: Ran) -> dict[int, str]:
     """Return the keys that the table lists, as people read them."""
     listed, counted = ran.plan.table.listed_keys, ran.counted
     before, wanted = batch.before.table.names, set(listed.tolist())
@@ -61,18 +67,11 @@ def _names(batch: Batch, ran: Ran) -> dict[int, str]:
     return {key: name for key, name in before.items() if key in wanted} | dict(now)
 
 
-def _texts(statistics: Statistics) -> dict[int, str]:
-    """Return the keys that channels have reported, as people read them."""
-    if statistics.keys is None:
-        return {}
-    pairs = zip(statistics.hashes.tolist(), statistics.keys.to_pylist(), strict=True)
-    return {key: text for key, text in pairs if text is not None}
-
-
 def _output(batch: Batch, ran: Ran) -> tuple[Output, bytes]:
     """Return the rows for the sink, in the order of channels, and what a learner knows after them."""
-    operator, inline, pieces = batch.operator, ran.results.inline, ran.results.pieces
-    parts = [unpack(blob) for blob in ran.results.partials]
+    operator, inline = batch.operator, ran.results.payloads(OUTPUT)
+    pieces = [load(Piece, payload) for payload in ran.results.payloads(OUTPUT_PIECE)]
+    parts = [unpack(blob) for blob in ran.results.payloads(PARTIALS)]
     if parts and isinstance(operator, Mergeable):
         inline.append(pack(merge_partials(operator, parts).combine_chunks()))
     if not isinstance(operator, Learner):
@@ -86,7 +85,7 @@ def _output(batch: Batch, ran: Ran) -> tuple[Output, bytes]:
 
 def _use(batch: Batch, ran: Ran) -> ChannelUse | None:
     """Return how long each channel waited for the slowest, whose memory did not suffice, and what moves took."""
-    reports, given = ran.reports.by_channel, batch.memory_bytes
+    reports, given = ran.reports, batch.memory_bytes
     channels = range(ran.plan.table.channels)
     busy = np.array([reports[channel].seconds if channel in reports else 0.0 for channel in channels])
     longest = float(busy.max())
@@ -103,36 +102,43 @@ def _use(batch: Batch, ran: Ran) -> ChannelUse | None:
 
 
 def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
-    """Return a batch that has ended in figures."""
+    """Return the figures of a batch that has ended."""
     plan, reports, counted = ran.plan, ran.reports, ran.counted
     channels = max(plan.before.channels, plan.table.channels)
-    loads = Loads.of(reports.by_channel, channels, counted)
-    names = {**batch.before.table.names}
-    names |= dict(zip(counted.hashes.tolist(), counted.names.to_pylist(), strict=True))
-    names |= _texts(reports.statistics)
-    measured = any(report.measured for report in reports.by_channel.values())
-    present = [reports.by_channel.get(channel) for channel in range(channels)]
+    seconds, costs, rows = np.zeros(channels), np.zeros(channels), np.zeros(channels, np.int64)
+    keys, sizes, spilled, found = [-1] * channels, [-1] * channels, [0] * channels, [""] * channels
+    for channel, report in reports.items():
+        seconds[channel], costs[channel], rows[channel] = report.seconds, report.statistics.total_cost, report.rows
+        keys[channel], sizes[channel] = (report.state.rows, report.state.bytes) if report.state else (0, 0)
+        spilled[channel], found[channel] = report.spilled_bytes, report.found
+    workers = [report.worker_rows for report in reports.values() if report.worker_rows]
+    if workers:  # a splitting scheme: the work is done before the rows reach their owners
+        rows = np.sum(workers, axis=0, dtype=np.int64)
+        costs = rows.astype(np.float64)
+    total, under_hash = float(costs.sum()), counted.under_hash(ran.statistics)
+    seconds_per_cost = float(seconds.sum()) / total if total > 0 else 0.0
+    names = _all_names(batch, ran)
     return BatchFigures(
         batch_id=record.batch_id,
         way=ran.way,
         channels=plan.table.channels,
-        tasks=ran.tasks,
+        tasks=ran.work.tasks,
         rows=counted.rows,
-        late_rows=reports.sum_of("late_rows"),
-        imbalance=loads.imbalance,
-        hash_imbalance=loads.hash_imbalance,
-        busiest_seconds=loads.busiest_seconds,
-        hash_seconds=loads.hash_seconds,
-        channel_rows=tuple(loads.rows.tolist()),
-        channel_seconds=tuple(loads.seconds.tolist()),
-        channel_keys=tuple(-1 if each is None else each.state_rows for each in present),
-        channel_bytes=tuple(-1 if each is None else each.state_bytes for each in present),
-        channel_spilled=tuple(0 if each is None else each.spilled_bytes for each in present),
-        hot_keys=hot_keys(reports.statistics, plan.table, names, measured=measured),
-        moves=moves_made(plan.moves, names),
+        late_rows=sum_of(reports, "late_rows"),
+        imbalance=skewness(costs),
+        hash_imbalance=None if under_hash is None else skewness(under_hash),
+        busiest_seconds=float(costs.max(initial=0.0)) * seconds_per_cost,
+        hash_seconds=None if under_hash is None else float(under_hash.max()) * seconds_per_cost,
+        channel_rows=tuple(rows.tolist()),
+        channel_seconds=tuple(seconds.tolist()),
+        channel_keys=tuple(keys),
+        channel_bytes=tuple(sizes),
+        channel_spilled=tuple(spilled),
+        hot_keys=_hot_keys(ran, names),
+        moves=_moves_made(plan.moves, names),
         moved_keys=len(plan.moves.keys),
         moved_slots=len(plan.moves.slots),
-        moved_bytes=reports.sum_of("moved_bytes"),
+        moved_bytes=sum_of(reports, "moved_bytes"),
         planner=None if plan.report is None else plan.report.planner,
         planning_seconds=0.0 if plan.report is None else plan.report.seconds,
         plan=None if plan.report is None else asdict(plan.report),
@@ -142,7 +148,45 @@ def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
         state_keys=sum(each.rows for each in record.channels.values()),
         state_bytes=sum(each.bytes for each in record.channels.values()),
         watermark_ms=record.watermark_ms,
-        channel_found=tuple("" if each is None else each.found for each in present),
-        homes=len(ran.homes),
+        channel_found=tuple(found),
+        homes=len(ran.work.homes),
         seconds=batch.watch.seconds,
+    )
+
+
+def _all_names(batch: Batch, ran: Ran) -> dict[int, str]:
+    """Return all keys that the table, the counts or the channels know, as people read them."""
+    counted, told = ran.counted, ran.statistics
+    names = {**batch.before.table.names}
+    names |= dict(zip(counted.hashes.tolist(), counted.names.to_pylist(), strict=True))
+    if told.keys is not None:
+        pairs = zip(told.hashes.tolist(), told.keys.to_pylist(), strict=True)
+        names |= {key: text for key, text in pairs if text is not None}
+    return names
+
+
+def _hot_keys(ran: Ran, names: Mapping[int, str]) -> tuple[HotKey, ...]:
+    """Return the heaviest keys, by seconds where they were measured, else by rows."""
+    told = ran.statistics
+    weight, total = (told.cost, told.total_cost) if ran.measured else (told.tuples, told.total_tuples)
+    if total <= 0:
+        return ()
+    heaviest = np.argsort(-weight, kind="stable")[: min(HOT_KEYS, np.count_nonzero(weight))]
+    hashes = told.hashes[heaviest]
+    return tuple(
+        HotKey(names.get(key, str(key)), float(share / total), int(channel))
+        for key, share, channel in zip(hashes.tolist(), weight[heaviest], ran.plan.table.lookup(hashes), strict=True)
+    )
+
+
+def _moves_made(moves: Moves, names: Mapping[int, str]) -> tuple[MoveMade, ...]:
+    """Return the first moves, with the values of the keys where those are known."""
+    return tuple(
+        MoveMade(
+            move.kind,
+            names.get(move.id, str(move.id)) if move.kind == "key" else str(move.id),
+            move.source,
+            move.target,
+        )
+        for move in islice(moves, MOVES_LISTED)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from unskew.operators import Clock, Operator
 from unskew.operators.presum import Presum
 from unskew.routing.lookup import slot_of
 from unskew.runtime.canonical import canonical_indices
+from unskew.runtime.count import Counts
 from unskew.runtime.cutting import BYTES_AT_ONCE, cut, cut_in_order
 from unskew.runtime.measure import key_text
 from unskew.runtime.wire import COUNT_COLUMN, HASH_COLUMN, LAST, PACKS, PLACE_COLUMN, pack, record_batch
@@ -27,72 +28,25 @@ Hashes = NDArray[np.int64]
 ROWS_PACKED_AT_ONCE = 1 << 18
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """The rows of one partition by key: the heaviest keys one by one, the rest by slot.
-
-    Parameters
-    ----------
-    source, rows
-        The partition, and its rows.
-    hashes, tuples, names, places
-        The heaviest keys: hash, rows, the key as people read it, and Spark's own hash of it (0 where not known).
-    slot_tuples, slot_keys
-        Rows and distinct keys of all others, by slot.
-    place_rows
-        All rows, by the partition in which Spark's own hash would put them; empty where not known.
-    """
-
-    source: int
-    rows: int = 0
-    hashes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    tuples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    names: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
-    places: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    slot_tuples: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    slot_keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    place_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-
-
 @dataclass(frozen=True)
 class Prepare:
     """Turns the rows of one partition into packs.
 
-    The output is a function of the partition's contents, bytes included: Spark may run the task again. Where the order
-    of a partition's rows is not fixed, because a shuffle lies upstream, `canonical` puts them into an order of their
-    own first, which holds the whole partition in memory.
-
-    Parameters
-    ----------
-    operator
-        Who works on the rows; knows its lesson.
-    slots
-        Slots of the routing table.
-    tracked_keys
-        Keys to count one by one, at most; None: all. 0 counts nothing.
-    channels
-        Partitions that Spark's own hash would choose from.
-    combine
-        Whether the rows of a key are combined here. Where the table decides tuple by tuple, `Route` combines.
-    canonical
-        Whether to sort the rows first.
-    clock
-        The time of the batch.
-    presum
-        How Spark has combined the rows before they came here; None if it has not.
+    The output depends on the partition's contents alone, to the byte, because Spark may run the task again. Behind a
+    shuffle the order of rows is not fixed; `canonical` sorts them first, which holds the whole partition in memory.
     """
 
     operator: Operator
     slots: int
-    tracked_keys: int | None
-    channels: int = 1
-    combine: bool = True
+    tracked_keys: int | None  # keys to count one by one, at most; None: all, 0: count nothing by key
+    channels: int = 1  # partitions that Spark's own hash would choose from
+    combine: bool = True  # combine the rows of a key; where the table decides tuple by tuple, `Route` does that
     canonical: bool = False
     clock: Clock | None = None
-    presum: Presum | None = None
+    presum: Presum | None = None  # how Spark has combined the rows already; None if it has not
 
     def __call__(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield packs (`wire.PACKS`), the counts last."""
+        """Yield packs (`wire.PACKS`), with the counts last."""
         counter = _Counter(self.slots, self.tracked_keys, self.channels)
         for sequence, arrived in enumerate(self._cut(batches)):
             rows = self._combined(arrived, counter) if self.presum is None else self._presummed(arrived, counter)
@@ -101,7 +55,9 @@ class Prepare:
 
     def _combined(self, arrived: pa.Table, counter: _Counter) -> pa.Table:
         """Return rows with their hashes, one per key where the operator can combine them."""
-        places, rows = _without_places(arrived)
+        places, rows = None, arrived
+        if PLACE_COLUMN in rows.column_names:
+            places, rows = rows.column(PLACE_COLUMN).to_numpy(), rows.drop_columns([PLACE_COLUMN])
         rows, hashes = with_hashes(self.operator.expand(rows), self.operator.key)
         if self.operator.learns or (places is not None and len(places) != rows.num_rows):
             places = None  # the operator has made other rows of these
@@ -112,18 +68,16 @@ class Prepare:
         return rows.append_column(HASH_COLUMN, pa.array(hashes))
 
     def _presummed(self, arrived: pa.Table, counter: _Counter) -> pa.Table:
-        """Return what Spark has combined, with hashes; the rows of a group count as one."""
+        """Return what Spark has combined, with hashes; a combined row counts as one."""
         counts = arrived.column(COUNT_COLUMN)
         rows, hashes = with_hashes(arrived.drop_columns([COUNT_COLUMN]), self.operator.key)
-        if self.tracked_keys == 0:
-            counter.rows += pc.sum(counts).as_py()
-        else:
-            counter.add(group_rows(rows, hashes, self.operator.key), pc.sum(counts).as_py())
+        groups = group_rows(rows, hashes, self.operator.key) if self.tracked_keys != 0 else None
+        counter.add(groups, pc.sum(counts).as_py())
         rows = self.operator.from_presum(rows).append_column(HASH_COLUMN, pa.array(hashes))
         return rows.append_column(COUNT_COLUMN, counts)
 
     def _cut(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Cut the partition into packs at places that depend on its rows alone."""
+        """Cut the partition into packs; where it is cut depends on the rows alone."""
         if not self.canonical and self.presum is None:
             yield from cut(batches, ROWS_PACKED_AT_ONCE, BYTES_AT_ONCE)
             return
@@ -141,11 +95,11 @@ class _Counter:
         self._slots, self._tracked, self._channels = slots, tracked_keys, channels
         self._groups: list[Groups] = []
         self._places: list[NDArray[np.int32]] = []
-        self.rows, self._place_rows = 0, np.empty(0, np.int64)
+        self._rows, self._place_rows = 0, np.empty(0, np.int64)
 
-    def add(self, groups: Groups, rows: int, places: NDArray[np.int32] | None = None) -> None:
-        self.rows += rows
-        if self._tracked == 0:
+    def add(self, groups: Groups | None, rows: int, places: NDArray[np.int32] | None = None) -> None:
+        self._rows += rows
+        if self._tracked == 0 or groups is None:
             return
         self._groups.append(groups)
         first = np.zeros(len(groups), np.int32)
@@ -157,7 +111,7 @@ class _Counter:
 
     def counts(self, source: int) -> Counts:
         if not self._groups:
-            return Counts(source, self.rows)
+            return Counts((source,), self._rows)
         hashes, first, entry = np.unique(
             np.concatenate([groups.hashes for groups in self._groups]), return_index=True, return_inverse=True
         )
@@ -169,8 +123,8 @@ class _Counter:
         keys = pa.concat_tables([groups.keys for groups in self._groups])
         slot = slot_of(hashes[~listed], self._slots)
         return Counts(
-            source,
-            self.rows,
+            (source,),
+            self._rows,
             hashes[listed],
             tuples[listed],
             key_text(keys.take(pa.array(first[listed]))),
@@ -189,7 +143,7 @@ def combined(rows: pa.Table, groups: Groups, operator: Operator, clock: Clock | 
 
 
 def with_hashes(rows: pa.Table, key: Sequence[str]) -> tuple[pa.Table, Hashes]:
-    """Return rows whose key columns are as Spark's groupBy compares them, and the hashes of their keys."""
+    """Return rows with their keys as Spark's groupBy compares them, and the hashes of these keys."""
     for name in key:
         if pa.types.is_floating(rows.schema.field(name).type):
             at = rows.schema.get_field_index(name)
@@ -202,9 +156,3 @@ def _normal_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     zero, nan = (pa.scalar(value, column.type) for value in (0.0, float("nan")))
     column = pc.if_else(pc.equal(column, zero), zero, column)
     return pc.if_else(pc.is_nan(column), nan, column)
-
-
-def _without_places(rows: pa.Table) -> tuple[NDArray[np.int32] | None, pa.Table]:
-    if PLACE_COLUMN not in rows.column_names:
-        return None, rows
-    return rows.column(PLACE_COLUMN).to_numpy(), rows.drop_columns([PLACE_COLUMN])

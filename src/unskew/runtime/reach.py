@@ -14,12 +14,10 @@ from unskew.routing.table import RoutingTable
 def within_reach(planner: Planner, statistics: Statistics, table: RoutingTable) -> Planner:
     """Return the planner with a tolerance that one owner per key can keep to.
 
-    Where a key alone exceeds what a channel may have, no assignment is within the tolerance, and Fang's algorithms put
-    the key on top of what some channel has, as their last resort. The best there is gives it a channel of its own,
-    with what must stay there; others may then have as much.
+    Where one key alone exceeds what a channel may have, no assignment is within the tolerance, and Fang's algorithms
+    put that key on top of what some channel has, as their last resort. The best assignment gives the key a channel of
+    its own, with what must stay there. The other channels may then have as much.
 
-    Examples
-    --------
     >>> from unskew.planners import planner
     >>> loads = Statistics.of_keys([1, 2, 3, 4], [50.0, 10.0, 10.0, 10.0])
     >>> within_reach(planner("mixed"), loads, RoutingTable.initial(4, 16)).tolerance
@@ -30,9 +28,7 @@ def within_reach(planner: Planner, statistics: Statistics, table: RoutingTable) 
         rest = add_up(statistics.slot_cost, table.slots, table.channels)
     heaviest = statistics.cost.max(initial=0.0) + rest.min()
     reachable = float(heaviest / (statistics.total_cost / table.channels)) - 1.0
-    if reachable <= planner.tolerance:
-        return planner
-    return with_tolerance(planner, reachable)
+    return with_tolerance(planner, max(reachable, planner.tolerance))
 
 
 def with_tolerance(planner: Planner, tolerance: float) -> Planner:

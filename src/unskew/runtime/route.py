@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,23 +14,12 @@ from numpy.typing import NDArray
 from unskew.codec import dump
 from unskew.operators import Operator
 from unskew.routing.table import RoutingTable
+from unskew.runtime import wire
 from unskew.runtime.extract import Extract
 from unskew.runtime.orders import Order
 from unskew.runtime.prepare import combined
 from unskew.runtime.tuple_routes import ByScheme, Head, LeastLoaded, TupleRoute
-from unskew.runtime.wire import (
-    COUNTS,
-    HASH_COLUMN,
-    LAST,
-    MISSED,
-    ORDER,
-    PARCELS,
-    ROWS,
-    gathered,
-    pack,
-    record_batch,
-    unpack,
-)
+from unskew.runtime.wire import pack, record_batch, unpack
 from unskew.splitters.base import Splitter
 from unskew.state.carried import NotHereError
 from unskew.state.groups import group_rows
@@ -42,48 +32,34 @@ Channels = NDArray[np.int32]
 class Route:
     """Sends the rows of packs to the channels that the table says.
 
-    The output is a function of the packs and of what is told here: Spark may run the task again.
-
-    Parameters
-    ----------
-    operator
-        Who works on the rows.
-    table
-        Who owns which key in this batch.
-    task_of
-        The task that each channel runs in.
-    extract
-        Reads the state of channels that lose keys.
-    errands
-        Orders that go out with the packs of a source. A channel that loses keys has its state read there, too.
-    combine
-        Whether rows are combined here, after the table has decided tuple by tuple.
-    forward
-        Whether counts travel on to the driver, because it has not seen them.
-    scheme, head
-        A splitting scheme for all rows, and the hottest keys of the batch; rows then go to workers, as they are.
+    The output depends on the packs and the fields alone, because Spark may run the task again.
     """
 
     operator: Operator
     table: RoutingTable
-    task_of: Channels
+    task_of: Channels  # the task that each channel runs in
     extract: Extract
-    errands: Mapping[int, tuple[Order, ...]]
-    combine: bool = False
-    forward: bool = False
-    scheme: Splitter | None = None
-    head: Head = field(default_factory=Head)
+    errands: Mapping[int, tuple[Order, ...]]  # orders that go out with the packs of a source, and state that moves
+    combine: bool = False  # combine rows here, because the table decides tuple by tuple
+    forward: bool = False  # send counts on to the driver, because it has not seen them
+    scheme: Splitter | None = None  # sends all rows to workers, as they are
+    head: Head = field(default_factory=Head)  # the hottest keys of the batch, for the scheme
+
+    @property
+    def orders(self) -> list[Order]:
+        """All orders, by channel."""
+        return sorted((order for orders in self.errands.values() for order in orders), key=lambda each: each.channel)
 
     def __call__(self, packs: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         route: dict[int, TupleRoute] = {}
         for batch in packs:
-            sources, sequences = batch.column("source").to_pylist(), batch.column("sequence").to_pylist()
-            columns = (sources, sequences, batch.column("blob"), batch.column("counts"))
+            places = [batch.column(name).to_pylist() for name in ("source", "sequence")]
+            columns = (*places, batch.column("blob"), batch.column("counts"))
             for source, sequence, blob, counts in zip(*columns, strict=True):
-                if sequence == LAST:
+                if sequence == wire.LAST:
                     yield from self.run_errands(self.errands.get(source, ()))
                     if self.forward and counts.is_valid:
-                        yield record_batch(PARCELS, [0], [0], [COUNTS], [source], [0], [counts.as_py()])
+                        yield wire.parcel(0, 0, wire.COUNTS, counts.as_py(), source)
                     continue
                 if source not in route:
                     route[source] = self._tuple_route(source)
@@ -95,10 +71,10 @@ class Route:
         return LeastLoaded(self.table, source) if self.table.split else self.table.lookup
 
     def _routed(self, rows: pa.Table, route: TupleRoute, source: int, sequence: int) -> pa.RecordBatch:
-        hashes = rows.column(HASH_COLUMN).to_numpy()
+        hashes = rows.column(wire.HASH_COLUMN).to_numpy()
         channels = route(hashes)
         if self.combine and self.scheme is None:
-            rows = rows.drop_columns([HASH_COLUMN])
+            rows = rows.drop_columns([wire.HASH_COLUMN])
             groups, channels = group_rows(rows, hashes, self.operator.key).apart(channels)
             rows = combined(rows, groups, self.operator)
         return parcels(rows, channels, self.task_of, source, sequence)
@@ -106,30 +82,61 @@ class Route:
     def run_errands(self, orders: tuple[Order, ...]) -> Iterator[pa.RecordBatch]:
         """Yield orders, and the state that leaves channels."""
         tasks = self.task_of.tolist()
-        yield from gathered(PARCELS, ((tasks[each.channel], each.channel, ORDER, 0, 0, dump(each)) for each in orders))
+        rows = ((tasks[order.channel], order.channel, wire.ORDER, 0, 0, dump(order)) for order in orders)
+        yield from wire.gathered(wire.PARCELS, rows)
         for order in orders:
             if len(order.moves):
                 try:
                     yield from self.extract(order)
                 except NotHereError:
-                    yield record_batch(PARCELS, [tasks[order.channel]], [order.channel], [MISSED], [0], [0], [None])
+                    yield wire.parcel(tasks[order.channel], order.channel, wire.MISSED, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """Turns the rows that a scheme has sent to a worker into one partial state per key, for the keys' owners.
+
+    A worker keeps nothing between batches: the paper's aggregation, with a batch as the period. Orders and moved state
+    pass through. The output depends on the parcels, not on the order in which they come.
+    """
+
+    operator: Operator
+    table: RoutingTable
+    task_of: Channels
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        mine: dict[int, list[tuple[int, int, pa.Buffer]]] = defaultdict(list)
+        for batch in batches:
+            of_rows = np.asarray(batch.column("kind")) == wire.ROWS
+            if not of_rows.all():
+                yield batch.filter(pa.array(~of_rows))
+            rows = batch.filter(pa.array(of_rows))
+            columns = (rows.column(name).to_pylist() for name in ("channel", "source", "sequence"))
+            for worker, source, sequence, blob in zip(*columns, rows.column("blob"), strict=True):
+                mine[worker].append((source, sequence, blob.as_buffer()))
+        for worker, packs in sorted(mine.items()):
+            ordered = [unpack(blob) for _, _, blob in sorted(packs, key=lambda each: each[:2])]
+            arrived = pa.concat_tables(ordered).combine_chunks()
+            groups = group_rows(arrived, arrived.column(wire.HASH_COLUMN).to_numpy(), self.operator.key)
+            partial = combined(arrived.drop_columns([wire.HASH_COLUMN]), groups, self.operator)
+            yield parcels(partial, self.table.lookup(groups.hashes), self.task_of, worker, 0)
 
 
 def parcels(
-    rows: pa.Table, channels: Channels, task_of: Channels, source: int, sequence: int, kind: int = ROWS
+    rows: pa.Table, channels: Channels, task_of: Channels, source: int, sequence: int, kind: int = wire.ROWS
 ) -> pa.RecordBatch:
-    """Return one parcel for every channel that gets rows; their order is kept within a channel."""
+    """Return one parcel for every channel that gets rows; within a channel the rows keep their order."""
     order, starts = _kernel_order_by_channel(channels, len(task_of))
     ordered = rows.take(pa.array(order))
     present = np.flatnonzero(np.diff(starts)).tolist()
     blobs = [pack(ordered.slice(starts[c], starts[c + 1] - starts[c]).combine_chunks()) for c in present]
     same = [[value] * len(present) for value in (kind, source, sequence)]
-    return record_batch(PARCELS, [int(task_of[c]) for c in present], present, *same, blobs)
+    return record_batch(wire.PARCELS, [int(task_of[c]) for c in present], present, *same, blobs)
 
 
 @njit(cache=True)
 def _kernel_order_by_channel(channels: Channels, count: int) -> tuple[Hashes, Hashes]:
-    """Return a stable order by channel and where each channel starts in it (a counting sort)."""
+    """Return a stable order by channel, and where each channel starts in it: a counting sort."""
     starts = np.zeros(count + 1, np.int64)
     for channel in channels:
         starts[channel + 1] += 1

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
 from statistics import median
 
 from unskew.errors import ArgumentError
 
+GROW_ABOVE, SHRINK_BELOW = 0.9, 0.35  # busy shares of the trigger's interval beyond which to act
+BATCHES = 3  # batches looked at; their median counts
 
-@dataclass(eq=False)
+
 class Scaling:
-    """Grows when batches outlast the trigger, shrinks when they idle; between the two limits it does nothing.
+    """Grows when batches outlast the trigger and shrinks when they idle; between the two limits it does nothing.
 
     The work of a batch is taken to spread over the channels: n channels that are busy for a share u of the trigger's
-    interval would be busy for ``u * n / m`` as m channels. A change aims at the middle between the limits, and is
-    followed by as many batches without another one as are looked at, so that it is judged by what it brought.
+    interval would be busy for ``u * n / m`` as m channels. A change aims at the middle between the limits. The next
+    change waits for `BATCHES` more batches, so that each change is judged by its effect.
 
-    Parameters
-    ----------
-    trigger_seconds
-        Time between the starts of two batches.
-    max_channels
-        The most channels there may be.
-    grow_above, shrink_below
-        Busy shares of the interval beyond which to act.
-    batches
-        Batches looked at; their median counts.
-
-    Examples
-    --------
     >>> scaling = Scaling(trigger_seconds=10.0, max_channels=16)
     >>> [scaling.after_batch(4, seconds) for seconds in (11.0, 12.0, 14.0)]
     [None, None, 8]
@@ -38,30 +26,22 @@ class Scaling:
     [None, None, None, None, 2, None]
     """
 
-    trigger_seconds: float
-    max_channels: int
-    grow_above: float = 0.9
-    shrink_below: float = 0.35
-    batches: int = 3
-    _shares: deque[float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        if not self.trigger_seconds > 0:
+    def __init__(self, trigger_seconds: float, max_channels: int) -> None:
+        if not trigger_seconds > 0:
             raise ArgumentError(
                 'channels="auto" needs an interval to keep to', hint='trigger(processingTime="10 seconds")'
             )
-        self._shares = deque(maxlen=self.batches)
+        self._trigger_seconds, self._max_channels = trigger_seconds, max_channels
+        self._shares: deque[float] = deque(maxlen=BATCHES)
 
     def after_batch(self, channels: int, seconds: float) -> int | None:
-        """Take in how long a batch took with that many channels; return how many there should be, None: no change."""
-        self._shares.append(seconds / self.trigger_seconds)
-        if len(self._shares) < self.batches:
-            return None
+        """Take in how long a batch took; return how many channels there should be, None for no change."""
+        self._shares.append(seconds / self._trigger_seconds)
         share = median(self._shares)
-        if self.shrink_below <= share <= self.grow_above:
+        if len(self._shares) < BATCHES or SHRINK_BELOW <= share <= GROW_ABOVE:
             return None
-        middle = (self.grow_above + self.shrink_below) / 2
-        wanted = min(max(1, math.ceil(channels * share / middle)), self.max_channels)
+        middle = (GROW_ABOVE + SHRINK_BELOW) / 2
+        wanted = min(max(1, math.ceil(channels * share / middle)), self._max_channels)
         if wanted == channels:
             return None
         self._shares.clear()

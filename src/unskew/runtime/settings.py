@@ -14,10 +14,10 @@ When = Literal["own", "ahead"]
 
 @dataclass(frozen=True)
 class Channels:
-    """How many channels, and slots: ``auto`` lets the number follow the load, `trigger_seconds` is what it keeps to."""
+    """How many channels and slots there are."""
 
     count: int
-    auto: bool = False
+    auto: bool = False  # the number of channels follows the load, so that a batch takes less than `trigger_seconds`
     slots: int = DEFAULT_SLOTS
     trigger_seconds: float = 0.0
 
@@ -26,80 +26,41 @@ class Channels:
 class Planning:
     """Who plans, when, and what a plan may cost.
 
-    Parameters
-    ----------
-    planner
-        Who decides which channel owns which key.
-    when
-        ``"own"`` counts a batch and plans it by its own counts; ``"ahead"`` plans by the intervals before it.
-    interval_batches, interval_ms
-        Of ``"ahead"``: batches and time that an interval has at least.
-    window
-        Of ``"ahead"``: the last intervals that a plan goes by.
-    max_move_bytes
-        State that may move in one batch; a larger migration spreads over several, largest gain per byte first.
-    min_gain
-        A plan is carried out only if it makes the fullest channel lighter by this share of the mean; planners that
-        do not go by the measured cost decide by themselves.
-    tracked_keys
-        Keys that are counted one by one, by each partition and channel, at most; the rest by slot. None: all.
-    presum
-        Whether Spark combines the rows of a batch where it can. What is left is one row per key, so no plan is needed.
+    ``when="own"`` counts a batch and plans it by its own counts; ``"ahead"`` plans by the intervals before it.
     """
 
     planner: Planner
     when: When = "own"
-    interval_batches: int = 1
-    interval_ms: int = 0
-    window: int = 1
-    max_move_bytes: int = 64 << 20
-    min_gain: float = 0.01
-    tracked_keys: int | None = 2000
-    presum: bool = False
+    interval_batches: int = 1  # "ahead": an interval has at least so many batches ...
+    interval_ms: int = 0  # ... and takes at least so long
+    window: int = 1  # "ahead": how many of the last intervals a plan goes by
+    max_move_bytes: int = 64 << 20  # a larger migration spreads over several batches, largest gain per byte first
+    min_gain: float = 0.01  # share of the mean by which a plan must relieve the fullest channel to be carried out
+    tracked_keys: int | None = 2000  # keys that each partition and channel counts one by one; None: all of them
+    presum: bool = False  # Spark combines rows where it can; one row per key is left, so no plan is needed
 
 
 @dataclass(frozen=True)
 class Splitting:
-    """Whether keys are shared by several channels; for operators that can merge.
+    """Whether several channels share a key; for operators that can merge."""
 
-    Parameters
-    ----------
-    auto
-        Keys that no channel can carry alone are shared by all. Their tuples fill up what whole keys leave free.
-    scheme
-        A splitting scheme that routes all rows; then nothing is planned but another number of channels.
-    """
-
-    auto: bool = False
-    scheme: Splitter | None = None
+    auto: bool = False  # keys that no channel can carry alone are shared by all; they fill up what whole keys leave
+    scheme: Splitter | None = None  # routes all rows; nothing is planned then, except another number of channels
 
     @property
     def by_tuple(self) -> bool:
-        """Whether the route of a row is chosen row by row, so that rows may be combined only after it."""
+        """Whether each row is routed on its own, so that rows may be combined only afterwards."""
         return self.auto or self.scheme is not None
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """What is kept, and where.
+    """What is kept, and where."""
 
-    Parameters
-    ----------
-    cache_bytes
-        Budget of each machine's local copies of state.
-    memory_bytes
-        State that each channel may hold in its local copy; empty: as much as there is room for. The last number
-        holds for all channels beyond.
-    records
-        Records of batches that are retained; `unskew.read_state` and a restart need the last one.
-    inline_bytes
-        Output of a batch that is kept in its record, at most; more is written to files.
-    """
-
-    cache_bytes: int = 1 << 30
-    memory_bytes: tuple[int, ...] = ()
-    records: int = 10
-    inline_bytes: int = 4 << 20
+    cache_bytes: int = 1 << 30  # budget of each machine's local copies of state
+    memory_bytes: tuple[int, ...] = ()  # state each channel may hold in its local copy; see `memory_budgets`
+    records: int = 10  # batches whose records are retained; `unskew.read_state` and a restart need the last one
+    inline_bytes: int = 4 << 20  # larger output is written to files instead of the record
 
 
 @dataclass(frozen=True)

@@ -21,30 +21,14 @@ from unskew.state.view import StateView
 
 @dataclass(frozen=True)
 class Site:
-    """Opens the state of channels, in any task.
-
-    Parameters
-    ----------
-    files
-        Where the durable state lies.
-    query
-        A name that no other query has; local copies are kept under it.
-    operator
-        Whose state it is.
-    slots
-        Slots of the routing table.
-    cache_bytes
-        Budget of the local copies on a machine. 0 keeps none.
-    cache_folder
-        Where they lie; Spark's local directory, or the system's temporary one, where not given.
-    """
+    """Opens the state of channels, in any task."""
 
     files: Files
-    query: str
+    query: str  # a name that no other query has; local copies are kept under it
     operator: Operator
     slots: int
-    cache_bytes: int
-    cache_folder: str | None = None
+    cache_bytes: int  # budget of the local copies on a machine; 0 keeps none
+    cache_folder: str | None = None  # defaults to `local_folder`
 
     def open(self, order: Order, writer: PieceWriter | None = None) -> tuple[KeyedState, PieceStore]:
         """Return a channel's state as the last record has it, and the store that new pieces go to."""
@@ -52,10 +36,7 @@ class Site:
         return self._opened(store, order), store
 
     def view(self, order: Order) -> StateView:
-        """Return the state of a channel as far as it leaves, to read.
-
-        Reads the local copy if it is whole and of the last record, else the parts of the checkpoint that are needed.
-        """
+        """Return the state that leaves a channel, from the local copy if it is up to date, else from the checkpoint."""
         store, copy = self._store(order), self._copy(order)
         manifest = store.read_manifest()
         if copy is not None and manifest is not None and copy.holds(Manifest.from_bytes(manifest)):
@@ -87,11 +68,11 @@ class Site:
 
 
 def local_place() -> str:
-    """Return what tells the place of this task's local copies from all others: on Spark, the executor."""
+    """Return the place of this task's local copies, unique in the cluster: on Spark, the executor."""
     return f"{socket.gethostname()}:{local_folder()}"
 
 
 def local_folder() -> str:
-    """Return the folder of local copies that all Python workers of this machine and user share."""
+    """Return the folder of local copies, shared by all Python workers of this machine and user."""
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
     return str(Path(local) / f"unskew-state-{os.getuid()}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +16,16 @@ from unskew.splitters.split_keys import SplitKeys
 
 Hashes = NDArray[np.int64]
 Channels = NDArray[np.int32]
-
-
-class TupleRoute(Protocol):
-    """Chooses a channel for each tuple; called with a partition's tuples in their order, a part at a time."""
-
-    def __call__(self, hashes: Hashes) -> Channels:
-        """Return the channel of each tuple."""
+TupleRoute = Callable[[Hashes], Channels]  # called with a partition's tuples in their order, a part at a time
 
 
 class LeastLoaded:
     """Sends tuples of split keys to the candidate to which this task has sent least, all others to their owner.
 
-    Every task of every batch counts from zero: a batch is over when its fullest channel is done, so it is the batch
-    that has to be even, and a task that runs again chooses again alike. Tasks with few tuples would all begin with the
-    same candidate; so each begins with another one.
+    Every task of every batch counts from zero: a batch is over when its fullest channel is done, so each batch has to
+    be even on its own, and a task that runs again must choose the same. Tasks with few tuples would all begin with the
+    same candidate, so each source begins with another one.
 
-    Parameters
-    ----------
-    table
-        The batch's table.
-    source
-        Number of the task's partition.
-
-    Examples
-    --------
     >>> table = RoutingTable.initial(3).with_split({42: (0, 1, 2)})
     >>> LeastLoaded(table, source=0)(np.full(4, 42)).tolist(), LeastLoaded(table, source=1)(np.full(4, 42)).tolist()
     ([0, 1, 2, 0], [1, 2, 0, 1])
@@ -48,7 +33,7 @@ class LeastLoaded:
 
     def __init__(self, table: RoutingTable, source: int) -> None:
         self._table = table
-        self._keys = SplitKeys.of_table({key: _beginning_at(source, split) for key, split in table.split.items()})
+        self._keys = SplitKeys.of_table({key: _rotated(split, source) for key, split in table.split.items()})
         self._loads = np.zeros(table.channels, np.int64)
 
     def __call__(self, hashes: Hashes) -> Channels:
@@ -61,8 +46,6 @@ class LeastLoaded:
 class Head:
     """The hottest keys of a batch, by hash, and how many of its tuples each had.
 
-    Examples
-    --------
     >>> statistics = Statistics.of_keys([1, 2, 3], [70.0, 29.0, 1.0])
     >>> Head.of(statistics, threshold=0.05).hashes.tolist()
     [1, 2]
@@ -74,20 +57,18 @@ class Head:
 
     @classmethod
     def of(cls, statistics: Statistics, threshold: float) -> Head:
-        """Return the keys with at least that share of the tuples."""
+        """Return the keys that have at least a `threshold` share of the tuples."""
         total = statistics.total_tuples
         hot = statistics.tuples >= max(threshold * total, 1)
         return cls(statistics.hashes[hot], statistics.tuples[hot], total)
 
 
 class ByScheme:
-    """Chooses by a splitting scheme, whatever the key's owner.
+    """Chooses by a splitting scheme, whoever owns the key.
 
-    Counts from zero in every task of every batch, as `LeastLoaded` does; schemes that deal out in turn begin with
-    another channel in every task. Keys that get more choices are those that were decided for the batch.
+    Counts from zero in every task of every batch, as `LeastLoaded` does. Schemes that deal out in turn begin with
+    another channel in every task. The keys in `head` get more choices.
 
-    Examples
-    --------
     >>> from unskew.splitters import splitter
     >>> ByScheme(splitter("shuffle"), Head(), channels=3, source=1)(np.array([7, 7, 7, 7])).tolist()
     [1, 2, 0, 1]
@@ -110,6 +91,6 @@ class ByScheme:
         return routed.channels
 
 
-def _beginning_at(place: int, candidates: tuple[int, ...]) -> tuple[int, ...]:
-    first = place % len(candidates)
+def _rotated(candidates: tuple[int, ...], places: int) -> tuple[int, ...]:
+    first = places % len(candidates)
     return candidates[first:] + candidates[:first]

@@ -7,17 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 
+# Columns that rows carry on their way through a batch.
 HASH_COLUMN = "__unskew_hash"
-COUNT_COLUMN = "__unskew_count"
-PLACE_COLUMN = "__unskew_place"
-"""Columns that rows carry on the way: the key's hash, how many rows one combined row stands for, and Spark's own hash
-of the key, by which Spark alone would have placed the row."""
+COUNT_COLUMN = "__unskew_count"  # how many rows one combined row stands for
+PLACE_COLUMN = "__unskew_place"  # Spark's own hash of the key, by which Spark alone would have placed the row
 
+# What PREPARE makes of one partition: packs of rows in order. The last one, with sequence `LAST`, has the counts.
 PACKS = pa.schema(
     [("source", pa.int32()), ("sequence", pa.int32()), ("blob", pa.binary()), ("counts", pa.binary())],
 )
-"""What PREPARE makes of one partition: packs of rows in order, and last, under `LAST`, what was counted."""
+LAST = -1
 
+# What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel, `COUNTS` for the driver. Where tasks
+# cannot reach the checkpoint, `GIVEN` is a piece for a channel to read, and `MISSED` says that its state did not come.
 PARCELS = pa.schema(
     [
         ("task", pa.int32()),
@@ -28,26 +30,19 @@ PARCELS = pa.schema(
         ("blob", pa.binary()),
     ]
 )
-"""What travels through the shuffle: `ORDER`, `STATE` and `ROWS` for a channel; `COUNTS` for the driver.
+ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
 
-Where tasks cannot reach the checkpoint: `GIVEN`, a piece for a channel to read; `MISSED`, whose state was not given.
-"""
-
+# Parts of files, read on behalf of channels whose tasks cannot read them.
 PIECES = pa.schema([("channel", pa.int32()), ("name", pa.string()), ("offset", pa.int64()), ("contents", pa.binary())])
-"""Parts of files that somebody has read for channels whose tasks cannot."""
 
+# What a channel gives back: one `REPORT`, and its rows as `OUTPUT`, `OUTPUT_PIECE` (where they lie) or `PARTIALS`.
+# `COUNTED` has rows that were counted on the way; `TOO_MANY` replaces everything else. Where tasks cannot reach the
+# checkpoint, `WRITTEN` is a file for the driver to write, and `MISSING` replaces everything else.
 RESULTS = pa.schema([("channel", pa.int32()), ("kind", pa.int8()), ("payload", pa.binary())])
-"""What a channel gives back: one `REPORT`, and its rows: `OUTPUT`, `OUTPUT_PIECE` (where they lie), `PARTIALS`.
+REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
-Beside them `COUNTED`, where rows are counted on the way, or `TOO_MANY` in place of everything. Where tasks cannot reach
-the checkpoint: `WRITTEN`, a file for the driver to write, or `MISSING` in place of everything.
-"""
-
-LAST = -1
 BYTES_TOGETHER = 16 << 20
 LONGEST_NAME = 200
-ORDER, STATE, ROWS, COUNTS, GIVEN, MISSED = range(6)
-REPORT, OUTPUT, OUTPUT_PIECE, PARTIALS, COUNTED, TOO_MANY, WRITTEN, MISSING = range(8)
 
 
 def record_batch(schema: pa.Schema, *columns: Sequence[Any]) -> pa.RecordBatch:
@@ -56,11 +51,16 @@ def record_batch(schema: pa.Schema, *columns: Sequence[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def gathered(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    """Yield rows whose last column is a blob, many to a batch, because each batch has a price of its own.
+def parcel(
+    task: int, channel: int, kind: int, blob: bytes | None, source: int = 0, sequence: int = 0
+) -> pa.RecordBatch:
+    """Return one parcel."""
+    return record_batch(PARCELS, [task], [channel], [kind], [source], [sequence], [blob])
 
-    Examples
-    --------
+
+def gathered(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """Yield rows whose last column is a blob, many to a batch, because every batch costs something.
+
     >>> [batch.num_rows for batch in gathered(RESULTS, [(channel, REPORT, b"fine") for channel in range(3)])]
     [3]
     """
@@ -79,8 +79,6 @@ def gathered(schema: pa.Schema, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.
 def pack(rows: pa.Table | pa.RecordBatch) -> bytes:
     """Return rows as one Arrow IPC stream.
 
-    Examples
-    --------
     >>> unpack(pack(pa.table({"a": [1, 2]}))).to_pydict()
     {'a': [1, 2]}
     """
@@ -98,8 +96,6 @@ def unpack(blob: bytes | pa.Buffer) -> pa.Table:
 def enveloped(name: str, offset: int, contents: bytes | pa.Buffer) -> bytes:
     """Return a part of a file as one blob.
 
-    Examples
-    --------
     >>> name, offset, contents = opened(pa.py_buffer(enveloped("state/7/a-0.arrow", 64, b"rows")))
     >>> name, offset, contents.to_pybytes()
     ('state/7/a-0.arrow', 64, b'rows')

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError, KeyTypeError, StatisticsError
 
-Column: TypeAlias = NDArray[np.int64] | pa.Array | pa.ChunkedArray
-"""A column of int64: a numpy array, an Arrow array or a chunked one."""
+Column: TypeAlias = NDArray[np.int64] | pa.Array | pa.ChunkedArray  # of int64
 
 MOST_TUPLES = 2**62
 LEAST_SHARE = 1e-15
@@ -23,7 +22,7 @@ class Sketch(ABC):
     """A bounded summary of how often keys occur in a stream.
 
     Keys are int64 hashes, in whole columns. Two keys with the same 64-bit hash are one key to a sketch.
-    Everything is deterministic: equal input in equal order gives an equal sketch, however it is cut into calls.
+    Sketches are deterministic: the same stream gives the same sketch, however it is cut into calls.
     """
 
     @property
@@ -33,7 +32,7 @@ class Sketch(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """Entries held."""
+        """Return the number of entries held."""
 
     @abstractmethod
     def update(self, hashes: Column) -> None:
@@ -48,25 +47,25 @@ class Sketch(ABC):
 
     @abstractmethod
     def estimate(self, hashes: Column) -> NDArray[np.int64]:
-        """Estimated number of tuples of each hash."""
+        """Return the estimated number of tuples of each hash."""
 
     @abstractmethod
     def entries(self) -> pa.Table:
-        """All entries, the most frequent first, equal counts by hash."""
+        """Return all entries, the most frequent first, equal counts by hash."""
 
     @abstractmethod
     def query(self, threshold: float) -> pa.Table:
-        """Entries of the keys that make up at least the share `threshold` of the stream, and some just below."""
+        """Return the entries of all keys with at least the share `threshold` of the stream, and of some just below."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
-        """The whole sketch as an Arrow table; `from_arrow` goes on exactly where this one stands."""
+        """Return the whole sketch as an Arrow table; `from_arrow` continues exactly where this one stands."""
 
 
 def hash_column(column: Column, name: str = "hashes") -> NDArray[np.int64]:
-    """View a column of int64 without nulls as a read-only numpy array, without copying where it can be helped.
+    """View a column of int64 without nulls as a numpy array, copying only if needed.
 
-    Read-only always, because Arrow memory is, and the kernels should be compiled for one kind of array and not for two.
+    The view is read-only, as Arrow memory is, so that kernels are compiled for one kind of array only.
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -79,11 +78,8 @@ def hash_column(column: Column, name: str = "hashes") -> NDArray[np.int64]:
         got = getattr(column, "dtype", type(column).__name__)
         array = column if isinstance(column, np.ndarray) and column.dtype == np.int64 else None
     if array is None:
-        raise KeyTypeError(
-            f"the column {name} must be int64, as a numpy or Arrow array",
-            got=str(got),
-            hint="sketches count 64-bit hashes: hash the key column first",
-        )
+        hint = "sketches count 64-bit hashes: hash the key column first"
+        raise KeyTypeError(f"the column {name} must be int64, as a numpy or Arrow array", got=str(got), hint=hint)
     if array.ndim != 1:
         raise KeyTypeError(f"the column {name} must have one dimension", got=array.shape)
     view = np.ascontiguousarray(array).view()
@@ -92,7 +88,7 @@ def hash_column(column: Column, name: str = "hashes") -> NDArray[np.int64]:
 
 
 def count_column(column: Column, rows: int, seen: int) -> NDArray[np.int64]:
-    """View a column of `rows` counts that can be added to the `seen` tuples without overflow."""
+    """View a column of `rows` counts, after checking that they can be added to `seen` without overflow."""
     counts = hash_column(column, "counts")
     if len(counts) != rows:
         raise StatisticsError(f"there are {rows} hashes but {len(counts)} counts")
@@ -104,17 +100,12 @@ def count_column(column: Column, rows: int, seen: int) -> NDArray[np.int64]:
     return counts
 
 
-def exact(number: float) -> Fraction:
-    """Turn a number into the fraction that it is written as: 0.1 is one tenth.
-
-    Thresholds are compared with counts exactly, so that a key on the very boundary is not lost to rounding:
-    in floating point (0.8 - 0.1) * 10 is more than 7.
-    """
-    return Fraction(str(number))
-
-
 def share(number: float, name: str) -> Fraction:
-    """Validate a share of the stream and make it exact."""
+    """Return a share of the stream as the fraction that it is written as: 0.1 is one tenth.
+
+    Shares are compared with counts exactly, so that a key on the very boundary is not lost to rounding: in floating
+    point (0.8 - 0.1) * 10 is more than 7.
+    """
     if not LEAST_SHARE <= number <= 1:
         raise ArgumentError(f"{name} must be a share of the stream, from {LEAST_SHARE} to 1", got=number)
-    return exact(number)
+    return Fraction(str(number))

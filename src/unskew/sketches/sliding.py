@@ -13,31 +13,27 @@ from unskew.sketches.lossy_counting import LossyCounting
 
 
 class SlidingLossyCounting(Sketch):
-    """Frequent keys among the last `window` tuples or a little more, so that keys that cooled down are forgotten.
+    """Frequent keys among the last `window` tuples or a few more, so that keys that cooled down are forgotten.
 
     Several lossy counters start `stagger` tuples apart and all count every tuple. The oldest that covers the window
-    answers; when the next one is old enough it takes over, and the used one starts again from nothing.
+    answers; when the next one is old enough it takes over, and the first starts again from nothing.
 
     Parameters
     ----------
     window
-        Number of most recent tuples that an answer covers at least (W). Rounded up until the stagger is a whole
-        number of the counters' own windows of ``ceil(1 / error)`` tuples; the attribute `window` is what came of it.
+        The number of most recent tuples that an answer covers at least (W). Rounded up until the stagger is a whole
+        number of the counters' own windows; the attribute `window` has the result.
     error
-        Share of the tuples covered by which a count may be low (epsilon).
+        Share of the covered tuples by which a count may be low (epsilon).
     counters
-        Number of counters (x), 2 or more. More of them follow the stream more closely and cost more.
+        Number of counters (x), at least 2. More follow the stream more closely and cost more.
 
     Notes
     -----
-    With ``stagger = window / (counters - 1)``: counter ``q mod counters`` starts afresh immediately before tuple
-    ``q * stagger`` (tuples are numbered from 0). After n tuples counter
-    ``(n // stagger - (counters - 1)) mod counters`` answers, or counter 0 while ``n < window``. It has then seen the
-    last `size` tuples and no others: ``size = window + n mod stagger``, so that
-    ``window <= size < window * counters / (counters - 1)``, or ``size = n`` while ``n < window``.
-    All guarantees of `LossyCounting` hold over these tuples.
-
-    Time and memory are those of `LossyCounting`, times `counters`.
+    With ``stagger = window / (counters - 1)``, counter ``q mod counters`` starts afresh before tuple ``q * stagger``,
+    counting from 0. Answers cover the last `size` tuples and no others: ``size = window + n mod stagger``, so that
+    ``window <= size < window * counters / (counters - 1)``, or ``size = n`` while ``n < window``. All guarantees of
+    `LossyCounting` hold over these tuples. Time and memory are those of `LossyCounting`, times `counters`.
 
     References
     ----------
@@ -46,7 +42,6 @@ class SlidingLossyCounting(Sketch):
 
     Examples
     --------
-    >>> import numpy as np
     >>> sketch = SlidingLossyCounting(window=1000, error=0.01)
     >>> sketch.update(np.full(5000, 1))
     >>> sketch.update(np.full(1500, 2))
@@ -71,12 +66,11 @@ class SlidingLossyCounting(Sketch):
 
     @property
     def n(self) -> int:
-        """Tuples seen since the beginning, weights included."""
         return self._n
 
     @property
     def size(self) -> int:
-        """Number of most recent tuples that answers cover."""
+        """The number of most recent tuples that answers cover."""
         return self.active.n
 
     @property
@@ -96,7 +90,6 @@ class SlidingLossyCounting(Sketch):
         )
 
     def update(self, hashes: Column) -> None:
-        """Count one tuple for each row, exactly as if each were inserted by itself."""
         column = hash_column(hashes)
         start = 0
         while start < len(column):
@@ -109,8 +102,8 @@ class SlidingLossyCounting(Sketch):
     def update_counts(self, hashes: Column, counts: Column) -> None:
         """Count a batch that was counted before.
 
-        It cannot be cut, so a counter that is to start within the batch starts before all of it. So `size` keeps
-        its lower limit, and its upper limit grows by less than the tuples of the batch at which the counter started.
+        It cannot be cut, so a counter that should start within the batch starts before it. The upper limit of `size`
+        grows by less than the tuples of that batch.
         """
         column = hash_column(hashes)
         weights = count_column(counts, len(column), self._n)
@@ -120,30 +113,21 @@ class SlidingLossyCounting(Sketch):
         self._n += total
 
     def estimate(self, hashes: Column) -> NDArray[np.int64]:
-        """Count of each hash among the last `size` tuples, 0 where it is not held: never high."""
         return self.active.estimate(hashes)
 
     def entries(self) -> pa.Table:
-        """Entries of the active counter (hash, count, max_undercount), the most frequent first."""
         return self.active.entries()
 
     def query(self, threshold: float) -> pa.Table:
-        """Entries of the keys with a share of `threshold` or more of the last `size` tuples, and some just below."""
         return self.active.query(threshold)
 
     def merge(self, other: SlidingLossyCounting, *, disjoint: bool = False) -> LossyCounting:
-        """Make one plain sketch of what both cover now, with the guarantees of `LossyCounting.merge`.
-
-        Two sliding sketches do not merge into a third: their tuples have no common order. What they know of the recent
-        past does, and that is what a plan is made from.
-        """
+        """Return a plain sketch of what both cover now: their tuples have no common order to slide over."""
         return self.active.merge(other.active, disjoint=disjoint)
 
     def to_arrow(self) -> pa.Table:
-        """The whole sketch as an Arrow table: the entries of all counters, told apart by the column `counter`."""
-        tables = [counter.entries() for counter in self._counters]
+        joined = pa.concat_tables([counter.entries() for counter in self._counters])
         turn = np.repeat(np.arange(self.counters, dtype=np.int64), [len(counter) for counter in self._counters])
-        joined = pa.concat_tables(tables)
         header = {
             "error": self.error,
             "window": self.window,
@@ -157,9 +141,9 @@ class SlidingLossyCounting(Sketch):
 
     @classmethod
     def from_arrow(cls, packed: pa.Table) -> SlidingLossyCounting:
-        """Read what `to_arrow` wrote and go on from there; raises `FormatError` if it cannot be such a table."""
-        names = ("counter", "hash", "count", "max_undercount")
-        header, (turn, *columns) = _arrow.unpack(packed, "sliding_lossy_counting", names)
+        """Read what `to_arrow` wrote; raises `FormatError` if the table is not such a sketch."""
+        names = LossyCounting.columns
+        header, (turn, *columns) = _arrow.unpack(packed, "sliding_lossy_counting", ("counter", *names))
         error, n = _arrow.share(header, "error"), _arrow.whole(header, "n")
         counters, window = _arrow.whole(header, "counters"), _arrow.whole(header, "window")
         _arrow.require(counters >= 2 and window >= 1, "there are too few counters or tuples", (counters, window))
@@ -169,23 +153,17 @@ class SlidingLossyCounting(Sketch):
         sketch = cls(window, error, counters)
         _arrow.require(sketch.window == window, "the window does not fit error and counters", window)
         _arrow.require(bool(((turn >= 0) & (turn < counters)).all()), "a row belongs to no counter")
-        sketch._counters = [
-            LossyCounting.from_arrow(
-                _arrow.pack(
-                    "lossy_counting",
-                    {name: column[turn == index] for name, column in zip(names[1:], columns, strict=True)},
-                    {"error": error, "n": each_n[index], "undercount_bound": each_bound[index]},
-                )
-            )
-            for index in range(counters)
-        ]
+        for index in range(counters):
+            entries = {name: column[turn == index] for name, column in zip(names, columns, strict=True)}
+            parameters = {"error": error, "n": each_n[index], "undercount_bound": each_bound[index]}
+            sketch._counters[index] = LossyCounting.from_arrow(_arrow.pack("lossy_counting", entries, parameters))
         sketch._n = n
         fits = all(counter.n <= n for counter in sketch._counters) and sketch.size >= min(n, window)
         _arrow.require(fits, "the counters do not cover the window", each_n)
         return sketch
 
     def _started(self, tuples: int) -> list[LossyCounting]:
-        """Counters that count the next tuples, after those have started afresh whose turn falls among them."""
+        """Restart the counters whose turn falls among the next tuples, and return all that count these tuples."""
         first, last = -(-self._n // self.stagger), -(-(self._n + tuples) // self.stagger)
         for turn in range(max(first, last - self.counters), last):
             self._counters[turn % self.counters] = LossyCounting(self.error)

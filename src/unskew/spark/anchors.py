@@ -1,11 +1,10 @@
-"""Homes for tasks: partitions of a small cached frame, one per core, that Spark's scheduler holds tasks to."""
+"""Homes for tasks: Spark's scheduler holds tasks to the partitions of a small cached frame, one per core."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import ceil
 from threading import Timer
 from uuid import uuid4
@@ -31,11 +30,11 @@ def on_cluster(spark: SparkSession) -> bool:
 class Anchors:
     """Keeps a frame with one row per home cached on the executors, and brings parcels to its partitions.
 
-    A task that joins a cached partition is sent where that partition lies, and waits for it as long as
-    ``spark.locality.wait`` says. Nothing but time depends on it: a partition that is lost is made again elsewhere.
+    Spark sends a task that joins a cached partition to where that partition lies, and waits for a free core there as
+    long as ``spark.locality.wait`` says. Only time depends on it: a lost partition is made again elsewhere.
 
-    Homes are sought anew when the number of channels or of cores changes, and after `release`. While nobody uses them,
-    for `idle_seconds`, they are released: under dynamic allocation, cached partitions keep executors alive.
+    New homes are chosen when the number of channels or of cores changes, and after `release`. Homes that nobody uses
+    for `idle_seconds` are released, since cached partitions keep executors alive under dynamic allocation.
     """
 
     def __init__(self, idle_seconds: float = 60.0) -> None:
@@ -46,13 +45,13 @@ class Anchors:
         self._timer: Timer | None = None
 
     def homes(self, spark: SparkSession, channels: int) -> tuple[str, ...]:
-        """Return the place of each home, one per core but no more than channels; nothing if all are in one place."""
+        """Return the place of each home, one per core but no more than channels; none if all are in one place."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         wanted = channels, session_cores(spark)
         if wanted != self._made_for:
-            for _ in range(TRIES):  # Spark deals tasks out evenly, but only to cores that are free at this moment
+            for _ in range(TRIES):  # Spark spreads tasks evenly, but only over cores that are free at this moment
                 self._homes = self._make(spark, min(wanted))
                 crowds, homes = Counter(self._homes), len(self._homes)
                 if homes == 1 or max(crowds.values()) <= ceil(homes / len(crowds)) < homes:
@@ -65,10 +64,10 @@ class Anchors:
         return self._homes
 
     def bring(self, parcels: DataFrame) -> DataFrame:
-        """Bring parcels to their tasks' homes; `Arrived` takes them in.
+        """Bring parcels to their tasks' homes; `arrived` takes them in.
 
-        Only a sort-merge join leaves a task where its cached side is, and only if that is the side that it streams. It
-        would hold all rows of the other side that match, so none does: homes have numbers beyond those of tasks, which
+        Only a sort-merge join runs a task where its cached side is, and only if it streams that side. It would hold all
+        matching rows of the other side in memory, so none may match: homes have numbers beyond those of tasks, which
         `repartitionById` sends to the same partitions.
         """
         assert self._frame is not None
@@ -83,14 +82,13 @@ class Anchors:
             self._timer.start()
 
     def release(self) -> None:
-        """Let go of the cached partitions; a session that is being stopped may no longer listen."""
         self._made_for = None
         if self._frame is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # a session that is being stopped may no longer listen
                 self._frame.unpersist()
 
     def _make(self, spark: SparkSession, count: int) -> tuple[str, ...]:
-        """Cache a new frame; return where its partitions have come to lie."""
+        """Cache a new frame, and return where its partitions lie."""
         self.release()
         rows = spark.range(count, 2 * count, 1, count).select(sql.col("id").cast("int").alias("task"))
         marked = rows.withColumn("mark", sql.lit(uuid4().hex))  # equal frames would share one cache
@@ -99,14 +97,9 @@ class Anchors:
         return tuple(place for _, place in sorted(zip(*seen.to_pydict().values(), strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
-class Arrived:
-    """Runs a function on what `Anchors.bring` has brought: the join leaves one row behind that is no parcel."""
-
-    function: Callable[[Batches], Batches]
-
-    def __call__(self, batches: Batches) -> Batches:
-        yield from self.function(batch.filter(batch.column("kind").is_valid()) for batch in batches)
+def arrived(function: Callable[[Batches], Batches], batches: Batches) -> Batches:
+    """Run a function on the parcels that `Anchors.bring` has brought, without the row of the home itself."""
+    return function(batch.filter(batch.column("kind").is_valid()) for batch in batches)
 
 
 def _look(batches: Batches) -> Batches:

@@ -5,47 +5,39 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError
+from unskew.load.statistics import Statistics
 from unskew.operators import Operator
 from unskew.operators.durations import microseconds
 from unskew.operators.heaviest_keys import HeaviestKeys
-from unskew.operators.presum import quoted
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
-from unskew.planners import PLANNERS, Planner
+from unskew.planners import PLANNERS, Plan, Planner
 from unskew.planners import planner as make_planner
 from unskew.routing.table import DEFAULT_SLOTS
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
-from unskew.spark.batch import BalancedBatch
-from unskew.spark.columns import spark_types
+from unskew.spark.batch import BalancedBatch, BalancedPair
+from unskew.spark.check import refuse_connect
+from unskew.spark.columns import Span, grouping
 from unskew.spark.grouped import Grouped
-from unskew.spark.grouping import Span, grouping
-from unskew.spark.inputs import arrow_schema
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
-from unskew.spark.plans import has_shuffle, session_cores
+from unskew.spark.plans import session_cores
 from unskew.spark.stage import Stage
 from unskew.splitters import Splitter, splitter
 
-GIBIBYTE = 1 << 30
-
 AUTO = "auto"
-
 OUTPUT_MODES = ("append", "update")
-
-OWN_TOLERANCE = 0.02
-"""Overload allowed where a batch is planned by its own counts: nothing has to be predicted, so little is left over."""
+OWN_TOLERANCE = 0.02  # batches that are planned by their own counts need little slack: nothing has to be predicted
 
 
 def balance(
@@ -63,67 +55,70 @@ def balance(
     max_move_bytes: int = 64 << 20,
     min_gain: float = 0.01,
     slots: int = DEFAULT_SLOTS,
-    cache_bytes: int = GIBIBYTE,
+    cache_bytes: int = 1 << 30,
     memory_bytes: int | Sequence[int] | None = None,
     records: int = 10,
     sample: float | None = None,
-) -> BalancedStream:
+) -> Balanced:
     """Group a stream by a key, as ``events.groupBy(key)`` does, and keep the work balanced while it runs.
 
-    Every key has one owner among the channels. A batch is counted before it is routed, and planned by its own counts;
-    state that has to move travels with the rows. The results are those of Spark alone.
+    Every key has one owner among the channels. Each batch is counted before it is routed, and planned by its own
+    counts. State that has to move travels with the rows. The results are those of Spark alone.
+
+    Static rows work, too: they are counted and planned once. Options for streams are refused for them.
 
     Parameters
     ----------
     events
-        A streaming DataFrame. A static DataFrame gives a `unskew.spark.batch.BalancedBatch`, which plans once.
+        A DataFrame, streaming or static.
     key, more
-        The columns to group by, as Spark's ``groupBy`` takes them: key columns, ``"user"`` or ``F.col("user")``, and
-        for aggregates perhaps one ``F.window("ts", "10 minutes")`` or ``F.session_window("ts", "30 minutes")``.
+        The columns to group by, as Spark's ``groupBy`` takes them: ``"user"`` or ``F.col("user")``. For aggregates you
+        may add one ``F.window("ts", "10 minutes")`` or ``F.session_window("ts", "30 minutes")``.
     channels
-        Parts that keys are shared out to; like the number of shuffle partitions of a native job, but a small batch runs
-        several of them in one task. Defaults to the session's cores (its default parallelism). ``"auto"`` begins with
-        as many and follows the load, see `unskew.runtime.scaling.Scaling`. A query that continues from its checkpoint
-        goes on with as many as it had.
+        The number of parts that keys are shared out to. It is like the number of shuffle partitions of a native job,
+        but a small batch runs several channels in one task. Defaults to the session's cores (its default parallelism).
+        ``"auto"`` starts there and follows the load, see `unskew.runtime.scaling.Scaling`. A query that continues from
+        its checkpoint keeps its number of channels.
     planner
-        Who decides which channel owns which key: a name (``unskew planners`` lists them) or a `Planner`.
+        Decides which channel owns which key: a name (``unskew planners`` lists them) or a `Planner`.
     tolerance
-        Overload allowed over the mean, such as 0.05. Defaults to 0.02 for batches that are planned by their own counts,
-        and to the planner's own default for those that are planned ahead.
+        How far a channel's load may exceed the mean, such as 0.05. Defaults to 0.02 for batches that are planned by
+        their own counts, and to the planner's own default for batches that are planned ahead.
     plan
         ``"own"`` counts every batch and plans it by its own counts, where that can pay. ``"ahead"`` plans by what came
-        before, as the papers do. Defaults to ``"own"``, except for planners that go by busy and idle time, and for
-        aggregates that Spark can add up by itself: these reach their channels as one row per key and need no plan.
+        before, as the papers do. Defaults to ``"own"``, with two exceptions: planners that go by busy and idle time
+        plan ahead, and aggregates that Spark can combine reach their channels as one row per key and need no plan.
     interval, window
-        For ``plan="ahead"``: how much a plan goes by. An interval is a number of batches, or a time such as
+        For ``plan="ahead"``: how much history a plan uses. An interval is a number of batches, or a time such as
         ``"30 seconds"``; a window is the number of intervals that are added up.
     split
-        For operators that can merge partial states, such as aggregates. ``"auto"``: keys that no channel can carry
-        alone are shared by all channels, as long as they are so hot; all others have an owner. A splitting scheme
-        (``"pkg"``, ``"greedy-d"``, ``"d-choices"``, ``"w-choices"``, ``"shuffle"``, or a `Splitter`): all rows go to
-        workers by that scheme, which send partial states to the owners; the planner is not asked. Candidates of a key
-        are drawn as in the paper, so two of them may coincide; ``splitter("pkg", distinct=True)`` keeps them apart.
+        For operators that can merge partial states, such as aggregates. With ``"auto"``, all channels share the keys
+        that no channel can carry alone, as long as they are that hot; all other keys have an owner. With a splitting
+        scheme (``"pkg"``, ``"greedy-d"``, ``"d-choices"``, ``"w-choices"``, ``"shuffle"``, or a `Splitter`), all rows
+        go to workers by that scheme, which send partial states to the owners; the planner is not used. The candidates
+        of a key are drawn as in the paper, so two may coincide; ``splitter("pkg", distinct=True)`` keeps them apart.
     tracked_keys
-        Keys that are counted one by one, at most, by each partition and channel; the rest is counted by slot. None
-        counts all one by one.
+        How many keys each partition and channel counts one by one, at most. The rest is counted by slot. None counts
+        all keys one by one.
     max_move_bytes
-        State that may move in one batch.
+        How much state may move in one batch.
     min_gain
-        A plan is carried out only if it makes the fullest channel lighter by this share of the mean. Below 0 every
-        batch is planned, small ones too.
+        A plan is carried out only if it makes the fullest channel lighter by this share of the mean. Below 0, every
+        batch is planned, even a small one.
     slots
-        Slots of the routing table; fixed for the life of a checkpoint.
+        Slots of the routing table, fixed for the life of a checkpoint.
     cache_bytes
-        Budget of each machine's local copies of state.
+        Budget for the local copies of state on each machine.
     memory_bytes
-        State that each channel may hold in its local copy: one number for all, or one for each. What was changed least
-        recently is read from the checkpoint when a row needs it; planners ``flux-memory`` and ``flux-hybrid`` move
-        slots away from channels that have too little. See also `BalancedQuery.limit_memory`.
+        How much state each channel may hold in its local copy: one number for all channels, or one for each. What was
+        changed least recently is read from the checkpoint when a row needs it. The planners ``flux-memory`` and
+        ``flux-hybrid`` move slots away from channels that have too little. See also `BalancedQuery.limit_memory`.
     records
-        Batches whose records, and state, are retained in the checkpoint.
+        How many batches keep their records and state in the checkpoint.
     sample
-        For static rows: the share of them that statistics are taken from, such as 0.05; all where not given.
+        For static rows: the share of rows that statistics are taken from, such as 0.05. Defaults to all rows.
     """
+    refuse_connect(events)
     if not isinstance(events, DataFrame):
         raise ArgumentError(
             "this is not a Spark DataFrame",
@@ -135,12 +130,23 @@ def balance(
     cores = session_cores(events.sparkSession)
     count = _checked_channels(channels, cores, slots)
     chosen, when = _planner(planner, tolerance, plan)
-    if not events.isStreaming:
-        if span is not None:
-            raise ArgumentError("windows are for streams, these rows are static", where="events")
-        return BalancedBatch(events, names, count, slots, chosen, tracked_keys, sample)  # type: ignore[return-value]
-    if sample is not None:
+    if events.isStreaming and sample is not None:
         raise ArgumentError("a stream is counted batch by batch", where="sample", got=sample, hint="leave it out")
+    if not events.isStreaming:
+        _check_static(
+            sample,
+            span,
+            channels=channels if channels == AUTO else None,
+            plan=plan,
+            interval=interval,
+            window=window,
+            split=split,
+            max_move_bytes=max_move_bytes,
+            min_gain=min_gain,
+            cache_bytes=cache_bytes,
+            memory_bytes=memory_bytes,
+            records=records,
+        )
     batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, microseconds(interval) // 1000)
     for what, number in (("interval", batches), ("window", window), ("records", records)):
         if number < 1:
@@ -151,7 +157,21 @@ def balance(
         Splitting(split == AUTO, _scheme(split)),
         Keeping(cache_bytes, memory_budgets(memory_bytes), records),
     )
-    return BalancedStream(events, names, settings, cores, span)
+    return Balanced(events, names, settings, cores, span, sample)
+
+
+def _check_static(sample: float | None, span: Span | None, **for_streams: object) -> None:
+    """Refuse what static rows cannot have."""
+    if span is not None:
+        raise ArgumentError("windows are for streams, these rows are static", where="events")
+    if sample is not None and not 0 < sample <= 1:
+        raise ArgumentError("a sample is a share above 0 and up to 1", where="sample", got=sample)
+    defaults = inspect.signature(balance).parameters
+    for name, value in for_streams.items():
+        if value != defaults[name].default:
+            raise ArgumentError(
+                "this option is for streams, these rows are static", where=name, got=value, hint="leave it out"
+            )
 
 
 def _checked_channels(channels: int | str | None, cores: int, slots: int) -> int:
@@ -170,21 +190,38 @@ def _planner(given: str | Planner, tolerance: float | None, plan: str | None) ->
         raise ArgumentError(
             "a tolerance is a share of the mean load, from 0 to below 1", got=tolerance, where="tolerance", hint="0.05"
         )
-    by_name = PLANNERS[given] if isinstance(given, str) else type(given)
-    when = plan or ("own" if by_name.for_balance else "ahead")
+    kind = PLANNERS[given] if isinstance(given, str) else type(given)
+    when = plan or ("own" if kind.for_balance else "ahead")
     if not isinstance(given, str):
         if tolerance is not None:
             raise ArgumentError("this planner has its own tolerance", got=tolerance, where="tolerance")
         return given, when
-    parameters = {} if tolerance is None else {"tolerance": tolerance}
-    if tolerance is None and when == "own" and "tolerance" in inspect.signature(by_name).parameters:
-        parameters = {"tolerance": OWN_TOLERANCE}
-    return make_planner(given, **parameters), when
+    if tolerance is None and when == "own" and "tolerance" in inspect.signature(kind).parameters:
+        tolerance = OWN_TOLERANCE
+    return make_planner(given, **({} if tolerance is None else {"tolerance": tolerance})), when
+
+
+def _scheme(split: str | Splitter | None) -> Splitter | None:
+    """Return the splitting scheme for all rows, if one is wanted."""
+    if split is None or split == AUTO:
+        return None
+    if isinstance(split, str):
+        split = splitter(split)
+    if split.shares_memory or not split.online:
+        raise ArgumentError(
+            f"{split.name} needs one memory for all tasks, or tuples that are still to come",
+            where="split",
+            hint="choose auto, pkg, greedy-d, d-choices, w-choices or shuffle",
+        )
+    return split
 
 
 @dataclass(frozen=True, eq=False)
-class BalancedStream(Grouped):
-    """A stream grouped by key, in place of Spark's `GroupedData`: say what shall be done per key."""
+class Balanced(Grouped):
+    """Rows grouped by key, in place of Spark's `GroupedData`. Its methods say what to do per key.
+
+    As with Spark's class, some methods are for streams and some for static rows; the others say so.
+    """
 
     def window(
         self,
@@ -194,22 +231,22 @@ class BalancedStream(Grouped):
         offset: str = "0 seconds",
         on: str | None = None,
         output_mode: str | None = None,
-    ) -> BalancedStream:
-        """Group by windows of event time too: ``window("10 minutes", slide="5 minutes").aggregate(n="count")``.
+    ) -> Balanced:
+        """Group by windows of event time, too: ``window("10 minutes", slide="5 minutes").aggregate(n="count")``.
 
-        Says what ``groupBy(key, window(time, size, slide))`` says in the same output mode; see `WindowAggregate`. The
-        mode may also be said later, with ``writeStream.outputMode(...)``.
+        The results are those of ``groupBy(key, window(time, size, slide))`` in the same output mode; see
+        `WindowAggregate`. You can also set the mode later, with ``writeStream.outputMode(...)``.
         """
         make = partial(WindowAggregate, size, slide, offset, on)
         spelled = partial(sql.window, windowDuration=size, slideDuration=slide or size, startTime=offset)
         return self._within(Span(make, spelled, on, output_mode=output_mode))
 
-    def session_window(self, gap: str, *, on: str | None = None) -> BalancedStream:
-        """Group by sessions too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
+    def session_window(self, gap: str, *, on: str | None = None) -> Balanced:
+        """Group by sessions, too: ``session_window("30 minutes").aggregate(n="count")``; see `SessionAggregate`."""
         spelled = partial(sql.session_window, gapDuration=gap)
         return self._within(Span(partial(SessionAggregate, gap, on), spelled, on, has_modes=False))
 
-    def _within(self, span: Span) -> BalancedStream:
+    def _within(self, span: Span) -> Balanced:
         if self.span is not None:
             raise ArgumentError("the stream is grouped by a window already", hint="leave one out")
         return replace(self, span=span)
@@ -240,13 +277,13 @@ class BalancedStream(Grouped):
         func
             ``func(key, frames, state)`` yields frames; `state` is Spark's `GroupState`.
         outputStructType, stateStructType
-            Schemas of the output and of the state, as a `StructType` or in words.
+            Schemas of the output and of the state, as a `StructType` or as a DDL string.
         outputMode
-            ``"update"`` or ``"append"``; says what the output means, the rows are the same.
+            ``"update"`` or ``"append"``. It says what the rows mean, and does not change them.
         timeoutConf
             ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``.
         initial_state
-            What is known before the first batch of a new checkpoint: the key columns, a struct ``state`` and perhaps
+            The state before the first batch of a new checkpoint: the key columns, a struct ``state`` and perhaps
             ``timeout_ms``. `unskew.spark.per_key.state_of` gives that of a native query.
         """
         if outputMode.lower() not in OUTPUT_MODES:
@@ -265,17 +302,9 @@ class BalancedStream(Grouped):
     ) -> Stage:
         """Call a function for every key with NumPy arrays, which is many times faster than with pandas frames.
 
-        Parameters
-        ----------
-        func
-            ``func(key, rows, state)`` returns ``(state, output)`` or ``(state, output, deadline_ms)``; see
-            `unskew.spark.per_key.LeanFunction`.
-        output_schema, state_schema
-            Schemas of the output and of the state, as a `StructType` or in words.
-        timeout
-            ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``: the time that deadlines are in.
-        initial_state
-            As for `applyInPandasWithState`.
+        ``func(key, rows, state)`` returns ``(state, output)`` or ``(state, output, deadline_ms)``; see
+        `unskew.spark.per_key.LeanFunction`. `timeout` names the time that deadlines are in. The other parameters are
+        those of `applyInPandasWithState`.
         """
         return self._call_per_key(LeanFunction, func, output_schema, state_schema, timeout, initial_state)
 
@@ -288,67 +317,57 @@ class BalancedStream(Grouped):
         timeout: str,
         initial_state: DataFrame | None,
     ) -> Stage:
-        spark = self.events.sparkSession
         output, state = _struct(output), _struct(state)
-        stage = self.apply(form(function, output, state, timeout, ArrowSettings.of(spark)), output)
-        return replace(stage, initial_state=initial_state)
+        operator = form(function, output, state, timeout, ArrowSettings.of(self.events.sparkSession))
+        return replace(self.apply(operator, output), initial_state=initial_state)
+
+    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
+        """Call ``func(frame)`` or ``func(key, frame)`` for every key of static rows, as Spark's method does.
+
+        A task holds all rows of its channel in memory; Spark's holds those of one group.
+        """
+        return self._static.applyInPandas(func, schema)
+
+    def cogroup(self, other: Balanced) -> BalancedPair:
+        """Group static rows with others by the same key, for `BalancedPair.applyInPandas`.
+
+        Key columns are matched by position and must have the same types.
+        """
+        if not isinstance(other, Balanced):
+            raise ArgumentError(
+                "balanced rows are grouped with balanced rows",
+                got=type(other).__name__,
+                hint="cogroup(unskew.balance(other, key))",
+            )
+        return self._static.cogroup(other._static)
+
+    @property
+    def statistics(self) -> Statistics:
+        """Static rows, counted by key."""
+        return self._static.statistics
+
+    @property
+    def plan(self) -> Plan:
+        """The routing table for static rows, and what it does, in figures."""
+        return self._static.plan
+
+    @cached_property
+    def _static(self) -> BalancedBatch:
+        if self.events.isStreaming:
+            raise ArgumentError(
+                "this is for static rows, and these stream", hint="applyInPandasWithState, apply_per_key or agg"
+            )
+        channels, planning = self.settings.channels, self.settings.planning
+        return BalancedBatch(
+            self.events, self.key, channels.count, channels.slots, planning.planner, planning.tracked_keys, self.sample
+        )
 
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
-        """Run any operator; Spark's schema of its output follows from Arrow's, or is given."""
+        """Run any operator. Spark's schema of its output follows from Arrow's unless you give one."""
         if self.span is not None:
             raise ArgumentError("windows are for aggregates", got=operator, hint="group by the key alone")
         return self._run(operator, output_schema)
 
-    def _run(
-        self, operator: Operator, output_schema: StructType | None = None, native: StructType | None = None
-    ) -> Stage:
-        events, schema = self.events, arrow_schema(self.events)
-        bound = operator.bind(schema, self.key)
-        if len(bound.columns_read) < len(schema):
-            events = events.select(*map(quoted, bound.columns_read))
-            kept = [schema.field(name) for name in bound.columns_read]
-            bound = operator.bind(pa.schema(kept, metadata=schema.metadata), self.key)
-        dotted = [name for name in bound.columns_read if "." in name]
-        if dotted:
-            raise ColumnError(
-                "Spark cannot hand a column with a dot in its name to Python", got=dotted[0], hint="rename it first"
-            )
-        if self.settings.splitting.by_tuple and not bound.splittable:
-            raise ArgumentError(
-                "keys of this operator cannot be split: it cannot merge partial states in any order, has timeouts, or "
-                "puts out all state in complete mode",
-                got=operator,
-                hint="leave split= out; every key then has one owner",
-            )
-        output = output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True)
-        planning = self.settings.planning
-        planner = planning.planner.knowing(bound.memory, bound.compute)
-        return Stage(
-            events=events,
-            key=self.key,
-            operator=bound,
-            output_schema=output if native is None else spark_types(native, output),
-            settings=replace(self.settings, planning=replace(planning, planner=planner)),
-            cores=self.cores,
-            shuffled=has_shuffle(self.events),
-            output_mode=bound.output_mode,
-        )
-
 
 def _struct(schema: StructType | str) -> StructType:
     return StructType.fromDDL(schema) if isinstance(schema, str) else schema  # type: ignore[return-value]
-
-
-def _scheme(split: str | Splitter | None) -> Splitter | None:
-    """Return the scheme for all rows, if one is wanted."""
-    if split is None or split == AUTO:
-        return None
-    if isinstance(split, str):
-        split = splitter(split)
-    if split.shares_memory or not split.online:
-        raise ArgumentError(
-            f"{split.name} needs one memory for all tasks, or tuples that are still to come",
-            where="split",
-            hint="choose auto, pkg, greedy-d, d-choices, w-choices or shuffle",
-        )
-    return split

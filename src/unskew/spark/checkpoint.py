@@ -1,4 +1,4 @@
-"""A look at a checkpoint before a query writes anything to it."""
+"""A check of the checkpoint before a query writes anything to it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FIRST_EDITION = "decisions"
 
 
 def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity) -> str:
-    """Return the name of the query that a checkpoint belongs to, a new one if it is empty; writes nothing.
+    """Return the name of the query that a checkpoint belongs to, or a new one if it is empty; writes nothing.
 
-    Raises `CheckpointError` if it belongs to another query, to a native one, or to an older unskew.
+    Raises `CheckpointError` if it belongs to another query, to Spark alone, or to an older unskew.
     """
     path = Path(located(checkpoint.root)[1]) if is_local(checkpoint.root) else None
     if path is not None and path.exists() and not path.is_dir():

@@ -1,10 +1,12 @@
-"""Aggregates and grouping columns as Spark spells them, read into what operators understand."""
+"""Grouping columns and aggregates as Spark spells them, read into what operators understand."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NoReturn
 
 from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame
@@ -12,22 +14,90 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import NumericType, StructField, StructType
 
 from unskew.errors import ArgumentError, ColumnError
+from unskew.hashing import check_key_type
+from unskew.operators import Operator
 from unskew.operators.aggregate import RESULTS, expression_column, function_names, parse_call
 from unskew.operators.aggregate_functions import Count
 from unskew.operators.presum import quoted
-from unskew.spark.internals import read_call, read_selected
+from unskew.operators.session_aggregate import SessionAggregate
+from unskew.operators.window_aggregate import WindowAggregate
+from unskew.spark.internals import Call, read_call, read_selected
 
+# names that Spark takes in agg({"amount": "mean"}), and the functions that it means
 IN_A_DICT = {"average": "avg", "mean": "avg", "std": "stddev", "size": "count"}
-"""Names that Spark takes in ``agg({"amount": "mean"})``, and the functions that it means."""
-
 FIRST_NAME_IT = "add it to the stream with withColumn, and name the new column here"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A window of event time among the columns that a stream is grouped by."""
+
+    make: Callable[..., Any]  # makes the operator: make(aggregates=..., output_mode=...)
+    spelled: Callable[[str], Column]  # returns the window on a column of times as Spark spells it
+    on: str | None = None  # the column of times; None for the one with the watermark
+    place: int | None = None  # position among the keys; None for behind them
+    output_mode: str | None = None  # None if writeStream.outputMode decides
+    has_modes: bool = True  # if not, `make` takes no output mode
+
+    def operator(self, aggregates: dict[str, str], mode: str | None) -> Operator:
+        modes = {"output_mode": mode or "append"} if self.has_modes else {}
+        made = self.make(aggregates=aggregates, **modes)
+        return made if self.place is None else made.placed(self.place)  # type: ignore[no-any-return]
+
+
+def grouping(events: DataFrame, given: Sequence[str | Column]) -> tuple[tuple[str, ...], Span | None]:
+    """Return the key columns, and the window if there is one."""
+    names: list[str] = []
+    span = None
+    for each in given:
+        call = None if isinstance(each, str) else read_call(events.sparkSession, each)
+        if isinstance(each, str):
+            names.append(each)
+        elif call is None or call.function not in ("window", "session_window"):
+            names.append(_name(events, each))
+        elif span is None:
+            span = _span(events, each, call, len(names))
+        else:
+            raise ArgumentError("there may be one window", got=str(each), hint="leave one out")
+    for name in names:
+        if name not in events.columns:
+            raise ColumnError("there is no column of that name", got=name, hint=f"one of {', '.join(events.columns)}")
+        check_key_type(name, events.schema[name].dataType.simpleString())
+    if not names:
+        raise ArgumentError("a stream is balanced by a key", got=list(given), hint="name a key beside the window")
+    if span is not None and span.place == len(names):
+        span = replace(span, place=None)
+    return tuple(names), span
+
+
+def _name(events: DataFrame, column: Column) -> str:
+    read = read_selected(events, column)
+    if read is None or read[1] is None:
+        raise ArgumentError("a key is a column of the stream", got=str(column), hint=FIRST_NAME_IT)
+    return read[1]
+
+
+def _span(events: DataFrame, column: Column, call: Call, place: int) -> Span:
+    time, *rest = call.arguments
+    durations = [each.literal for each in rest if each.literal is not None]
+    if call.clause or not durations or len(durations) < len(rest):
+        raise ArgumentError(
+            "a window is on a column of times and has fixed durations",
+            got=str(column),
+            hint='F.window("ts", "5 minutes") or F.session_window("ts", "5 minutes")',
+        )
+    on, size = _name(events, time.column), durations[0]
+    if call.function == "session_window":
+        return Span(partial(SessionAggregate, size, on), lambda _: column, on, place, has_modes=False)
+    slide, offset = (*durations[1:], *(size, "0 seconds")[len(durations) - 1 :])
+    return Span(partial(WindowAggregate, size, slide, offset, on), lambda _: column, on, place)
 
 
 class Aggregates:
     """Reads aggregates of a stream into calls in words, and collects the expressions that they are over.
 
-    Spark evaluates an expression in the select that hands the rows over. So an operator sees a column for each distinct
-    expression, named after its text (`expression_column`). Whatever cannot be read for certain is refused.
+    Spark evaluates the expressions in a select. So an operator sees a column for each distinct expression, named after
+    its text (`expression_column`). Whatever cannot be read for certain is refused.
     """
 
     def __init__(self, events: DataFrame) -> None:
@@ -36,26 +106,25 @@ class Aggregates:
 
     @property
     def rows(self) -> DataFrame:
-        """The stream, with a column more for every expression."""
+        """The stream, with one more column for every expression."""
         if not self._expressions:
             return self._events
         added = [column.alias(expression_column(text)) for text, column in self._expressions.items()]
         return self._events.select("*", *added)
 
     def in_words(self, name: str, text: str) -> str:
-        """Return an aggregate that is given in words with its expressions quoted."""
+        """Return an aggregate that is given in words, with its expressions quoted."""
         with contextlib.suppress(ArgumentError):
             _, columns, _ = parse_call(name, text)
             if all(column in self._events.columns or column.isidentifier() for column in columns):
-                return text  # the operator tells which columns do not exist
+                return text  # the operator will say which columns do not exist
         try:
             return self.of(sql.expr(text))
         except ParseException:
-            parse_call(name, text)  # which says more, if the function is not there
+            parse_call(name, text)  # says more if the function does not exist
             raise ArgumentError("Spark cannot parse this", where=f"result {name!r}", got=text) from None
 
     def of(self, aggregate: Column) -> str:
-        """Return an aggregate in words."""
         call = read_call(self._spark, aggregate)
         if call is None or call.function not in RESULTS:
             _refuse("unskew has no such aggregate", aggregate)
@@ -100,12 +169,11 @@ def numeric_columns(events: DataFrame) -> list[str]:
 
 def from_dict(given: Mapping[str, str]) -> list[Column]:
     """Return the aggregates of ``agg({"amount": "sum"})``."""
-    columns = []
-    for name, function in given.items():
-        called = IN_A_DICT.get(function.lower(), function.lower())
-        argument = sql.lit(1) if name == "*" and called == "count" else sql.col(name)
-        columns.append(sql.call_function(called, argument))
-    return columns
+    functions = {name: IN_A_DICT.get(function.lower(), function.lower()) for name, function in given.items()}
+    return [
+        sql.call_function(function, sql.lit(1) if (name, function) == ("*", "count") else sql.col(name))
+        for name, function in functions.items()
+    ]
 
 
 def spark_types(native: StructType, ours: StructType) -> StructType:

@@ -1,9 +1,9 @@
 """The committed output of one query as the input of another: how balanced stages are chained.
 
-A query has one balanced operator. A pipeline of several stages is several queries, each with its own routing table,
-statistics and moves. Between two of them lies a durable log: the folders ``batch_id=N`` that a file sink writes. The
-second query reads a folder once the first one has committed its batch, by the mark ``unskew/commit/N`` in its
-checkpoint. From then on the folder is complete and never changes.
+A query has one balanced operator, so a pipeline of several stages is several queries, each with its own routing table.
+Between two of them lies a durable log: the folders ``batch_id=N`` that a file sink writes. The second query reads a
+folder once the first one has committed its batch, with the mark ``unskew/commit/N`` in its checkpoint. From then on
+the folder is complete and never changes.
 """
 
 from __future__ import annotations
@@ -36,30 +36,26 @@ NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 def read_committed(
     spark: SparkSession, path: str, schema: StructType | str, *, checkpoint: str, batches_per_trigger: int = 1
 ) -> DataFrame:
-    """Return a stream of what a query has written to Parquet folders ``batch_id=N``, batch by batch, once committed.
+    """Return a stream of the Parquet folders ``batch_id=N`` that a query writes, batch by batch, once committed.
+
+    Batches are read in order, each exactly once, from local disks and what else Arrow reaches (S3, GCS, HDFS). Keep
+    folders until they are read: a committed batch whose folder is gone is an error. A folder with neither a file nor
+    ``_SUCCESS``, which every sink leaves there, counts as gone.
 
     Parameters
     ----------
     spark
         The session.
     path
-        Where the query writes: ``.format("parquet").start(path)``.
+        Where the query writes: ``.format("parquet").start(path)``. As in the query, a path without a scheme belongs to
+        the session's default filesystem.
     schema
-        The columns that you want. Columns that the query partitions its output by are among them, except timestamps,
+        The columns that you want. They may include columns that the query partitions its output by, except timestamps,
         which folders spell without their time zone.
     checkpoint
         The query's ``checkpointLocation``, which says what is committed.
     batches_per_trigger
         How many of the query's batches make up one batch of the new stream, at most.
-
-    Notes
-    -----
-    Reads local disks, and what Arrow can (S3, GCS, HDFS). A path without a scheme belongs to the session's default
-    filesystem, as it does where the query is started. Batches are read in order and each exactly once, as offsets are
-    their numbers. Keep folders until they are read: a committed batch whose folder is gone is an error.
-
-    A committed batch without rows may have no file at all. It is read as empty if its folder holds ``_SUCCESS``, which
-    every sink leaves there. A folder with neither a file nor ``_SUCCESS`` counts as gone.
 
     Examples
     --------
@@ -77,10 +73,10 @@ def read_committed(
 
 
 def _registered(spark: SparkSession) -> str:
-    """Make the source known to a session and return its name there.
+    """Register the source with a session, and return its name there.
 
-    Spark keeps sources by session, but asks the thread's active session whether a name is taken. So the plain name may
-    be refused to a session that does not have it, and a new one is needed. Checkpoints do not store the name.
+    Spark keeps sources by session, but asks the thread's active session whether a name is taken. So a session that does
+    not have the plain name may be refused it, and needs a new one. Checkpoints do not store the name.
     """
     try:
         spark.dataSource.register(CommittedSource)
@@ -95,10 +91,10 @@ def _registered(spark: SparkSession) -> str:
 
 @dataclass(frozen=True)
 class BatchFile(InputPartition):
-    """One file of one batch, by its folder and its place in it, which spells the partition columns."""
+    """One file of one batch."""
 
     folder: str
-    place: str
+    place: str  # below the folder; it spells the partition columns
 
 
 class CommittedSource(DataSource):
@@ -113,7 +109,7 @@ class CommittedSource(DataSource):
 
 
 class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offers committed batches in order; an offset is the number of the first batch that is still to read."""
+    """Offers committed batches in order; an offset is the number of the next batch to read."""
 
     def __init__(self, path: str, checkpoint: str, batches: int, schema: StructType) -> None:
         self.path, self.checkpoint, self.batches = path, checkpoint, batches
@@ -124,18 +120,15 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"batch": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return as many batches as one trigger reads."""
         return ReadMaxFiles(self.batches)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Return the batch after those that are committed, or fewer if the limit says so."""
         first, last = int(start["batch"]), self._committed() + 1
         if not isinstance(limit, ReadAllAvailable):
             last = min(last, first + self.batches)
         return {"batch": max(first, last)}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Take what is committed by now as all there is."""
         self._end = self._committed()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -165,7 +158,7 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from table.select(self.schema.names).cast(self.schema).to_batches()
 
     def _committed(self) -> int:
-        """Return the last batch that is committed, -1 if none is. Batches are committed in order, old marks may go."""
+        """Return the last committed batch, -1 if there is none."""
         if self._end is not None:
             return self._end
         filesystem, folder = located(f"{self.checkpoint}/unskew/commit")
@@ -174,7 +167,7 @@ class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def partition_values(place: str) -> dict[str, str | None]:
-    """Return the values of the partition columns that the folders of a file spell.
+    """Return the values of the partition columns, from the folders of a file.
 
     >>> partition_values("country=fr/city=a%2Fb/day=__HIVE_DEFAULT_PARTITION__/part-00000.parquet")
     {'country': 'fr', 'city': 'a/b', 'day': None}

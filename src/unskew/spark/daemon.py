@@ -1,12 +1,11 @@
-"""Spark's Python daemon with unskew loaded: every worker that it forks begins warm.
+"""Spark's Python daemon with unskew loaded: every worker that it forks starts warm.
 
-A worker imports what its function needs and loads compiled kernels when it is first called, two to three seconds that
-every new worker pays, also those that follow on an idle minute. Here the daemon pays once, before it forks.
-A worker also collects garbage after every task, through all that is loaded: a tenth of a second that the next task has
-to wait for. What is loaded here is set apart from that.
+Importing modules and loading compiled kernels takes a new worker two to three seconds, and Spark starts new workers
+after every idle minute. Here the daemon pays once, before it forks. A worker also collects garbage after every task,
+through all that is loaded, and the next task waits a tenth of a second for it. What is loaded here is exempt.
 
-`unskew.spark.session` sets it; a session of another origin may, with
-``spark.python.daemon.module=unskew.spark.daemon``. Nothing but time depends on it.
+`unskew.spark.session` sets it. Other sessions can, with ``spark.python.daemon.module=unskew.spark.daemon``. Only time
+depends on it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from unskew.state.files import Files
 
 
 def warm_up() -> None:
-    """Send a few rows the way of all rows, so that what lies on that way is loaded; spare it garbage collection."""
+    """Send a few rows through a batch, so that all code for it is loaded, and exempt it from garbage collection."""
     rows = pa.table({"key": ["a", "b", "a"], "value": [1.0, 2.0, 3.0]})
     operator, table = Aggregate(n="count", total="sum(value)").bind(rows.schema, ("key",)), RoutingTable.initial(2, 16)
     with tempfile.TemporaryDirectory(prefix="unskew-warm-") as folder:

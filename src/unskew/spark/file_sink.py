@@ -1,4 +1,4 @@
-"""Files that a reader sees each row of exactly once, whoever writes a batch, and how often."""
+"""Files in which a reader sees each row exactly once, whoever writes a batch, and however often."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from pyspark.sql import DataFrame, DataFrameWriter
 from unskew.errors import CheckpointError, SessionError
 from unskew.state.files import located
 
-CODEC_INSIDE = ("parquet", "orc", "avro")  # these files say themselves how they are compressed; their names need not
-
+CODEC_INSIDE = ("parquet", "orc", "avro")  # the files say how they are compressed, so their names need not
 STAGING = "_unskew"  # readers pass over names that begin with an underscore
 DONE = "_SUCCESS"
 SPARK_FILE = re.compile(r"part-(?P<task>\d+)-.*[-.]c(?P<piece>\d+)(?P<ending>(\.\w+)*)")
@@ -31,18 +30,16 @@ class FileSink:
     """Files below a path, where each batch has a folder ``batch_id=N`` and a reader sees each row exactly once.
 
     Spark writes a batch to a hidden folder of this attempt, ``_unskew/<batch>-<random>``. Then each file moves to a
-    name that only its batch and its place in the batch decide: ``batch_id=7/country=fr/part-00002.parquet``. The same
-    rows in the same partitions give the same names. So a second attempt replaces files by equal ones, even if both run
-    at once. Nothing is deleted but what attempts at earlier batches left in ``_unskew``. An empty ``_SUCCESS`` comes
-    last.
+    name that depends only on its batch and its place in it: ``batch_id=7/country=fr/part-00002.parquet``. So a second
+    attempt replaces files with equal ones, even if both run at once. An empty ``_SUCCESS`` comes last. Only what
+    attempts at earlier batches left in ``_unskew`` is deleted.
 
-    The folder may hold files that this attempt does not write. Then the rows came in other partitions before, or
-    another query writes here. Either would double rows, so the sink raises a `CheckpointError`.
+    If the folder holds a file that this attempt does not write, the rows had other partitions before, or another query
+    writes here. Either would double rows, so the sink raises a `CheckpointError`.
 
-    Files of a batch appear one by one. Use `unskew.read_committed` to see whole batches only.
-
-    Beside what Spark's own write costs, an attempt lists four folders and moves its files, sixteen at a time. On a
-    local disk that is about what ``mode("overwrite")`` takes.
+    Files of a batch appear one by one; `unskew.read_committed` reads whole batches only. On top of Spark's own write,
+    an attempt lists four folders and moves its files, sixteen at a time: on a local disk, about the time that
+    ``mode("overwrite")`` takes.
     """
 
     kind: str
@@ -51,7 +48,6 @@ class FileSink:
     partition_by: tuple[str, ...] = ()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Write the batch to staging, then move its files to their names."""
         filesystem, root = located(self.path)
         attempt = f"{STAGING}/{batch_id}-{uuid4().hex}"
         frame_writer(rows, self.kind, self.options, self.partition_by).save(f"{self.path}/{attempt}")
@@ -75,7 +71,7 @@ class FileSink:
 
 
 def data_files(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
-    """Return the files below a folder that a reader takes for data, relative to it, in order; none if it is not there.
+    """Return the files below a folder that a reader takes for data, relative to it and sorted.
 
     Names that begin with a dot or an underscore are hidden, but a partition column may begin with an underscore.
     """
@@ -86,7 +82,7 @@ def data_files(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[str]:
 
 
 def file_place(name: str, kind: str) -> str:
-    """Return the lasting name of a file that Spark wrote: that of its task, and of its piece if the task wrote several.
+    """Return the lasting name of a file that Spark wrote: its task, and its piece if the task wrote several.
 
     >>> file_place("country=fr/part-00002-0a3bca0e-c2.c000.snappy.parquet", "parquet")
     'country=fr/part-00002.parquet'
@@ -97,7 +93,7 @@ def file_place(name: str, kind: str) -> str:
     parts = SPARK_FILE.fullmatch(file)
     if parts is None:
         raise SessionError(
-            "Spark named a file in a way that unskew does not know", got=name, hint="use Spark's own commit protocol"
+            "Spark gave a file a name that unskew does not know", got=name, hint="use Spark's own commit protocol"
         )
     piece = f"-{parts['piece']}" if int(parts["piece"]) else ""
     ending = f".{kind}" if kind in CODEC_INSIDE else parts["ending"]
@@ -105,14 +101,14 @@ def file_place(name: str, kind: str) -> str:
 
 
 def move_file(filesystem: pyarrow.fs.FileSystem, source: str, target: str) -> None:
-    """Move a file over one that may be there; on a local disk only once its contents are safe from a power cut."""
+    """Move a file over one that may be there; on a local disk, make its contents safe from a power cut first."""
     if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
         with Path(source).open("rb") as file:
             os.fsync(file.fileno())
     try:
         filesystem.move(source, target)
     except OSError:
-        # HDFS does not rename over a file; the one that is there has the same rows
+        # HDFS does not rename over a file, but the one that is there has the same rows
         if filesystem.get_file_info(target).type != pyarrow.fs.FileType.File:
             raise
 
@@ -129,14 +125,12 @@ def _check_files(filesystem: pyarrow.fs.FileSystem, folder: str, expected: set[s
 
 
 def _remove_attempts(filesystem: pyarrow.fs.FileSystem, folder: str, batch_id: int, own: str) -> None:
-    """Remove the own staging folder, and those of earlier batches: whoever still writes one was replaced."""
-    earlier = []
-    for info in filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True)):
-        number = info.base_name.partition("-")[0]
-        if number.isdecimal() and int(number) < batch_id:
-            earlier.append(info.path)
+    """Remove our own staging folder, and those of earlier batches: whoever still writes one was replaced."""
+    found = filesystem.get_file_info(pyarrow.fs.FileSelector(folder, allow_not_found=True))
+    numbers = {info.path: info.base_name.partition("-")[0] for info in found}
+    earlier = [path for path, number in numbers.items() if number.isdecimal() and int(number) < batch_id]
     for attempt in (own, *earlier):
-        with suppress(OSError):  # its owner, or another driver, removes it at the same time
+        with suppress(OSError):  # its owner, or another driver, may remove it at the same time
             filesystem.delete_dir(attempt)
 
 

@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, ColumnError
 from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.operators.presum import quoted
 from unskew.runtime.settings import Settings
-from unskew.spark.columns import Aggregates, from_dict, numeric_columns
-from unskew.spark.grouping import WATERMARK_MARK, Span
+from unskew.spark.columns import Aggregates, Span, from_dict, numeric_columns, spark_types
 from unskew.spark.inputs import EVENT_TIME_MARK, arrow_schema
+from unskew.spark.plans import has_shuffle
 from unskew.spark.stage import Stage
+
+WATERMARK_MARK = "spark.watermarkDelayMs"
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped(ABC):
-    """A stream grouped by key columns and perhaps by a window of event time.
-
-    Parameters
-    ----------
-    events, key
-        The stream and the key columns.
-    settings, cores
-        How it is balanced, and the tasks that can run at once.
-    span
-        The window.
-    """
+class Grouped:
+    """A stream grouped by key columns, and perhaps by a window of event time."""
 
     events: DataFrame
     key: tuple[str, ...]
     settings: Settings
-    cores: int
+    cores: int  # tasks that can run at once
     span: Span | None = None
-
-    @abstractmethod
-    def _run(
-        self, operator: Operator, output_schema: StructType | None = None, native: StructType | None = None
-    ) -> Stage:
-        """Run an operator; its output has the names that Spark gives it in `native`, and must have the types."""
+    sample: float | None = None  # of static rows: the share that is counted
 
     def aggregate(self, **aggregates: str) -> Stage:
         """Keep aggregates per key and window: ``aggregate(n="count", total="sum(price * items)")``.
@@ -68,9 +56,9 @@ class Grouped(ABC):
         if not columns or len(columns) < len(exprs):
             raise ArgumentError("aggregates are columns, or one dictionary", got=exprs, hint='F.sum("amount")')
         for each in columns:
-            Aggregates(self.events).of(each)  # before Spark says what it thinks of it
+            Aggregates(self.events).of(each)  # our errors are clearer than Spark's
         native = self._spark_groups().agg(*exprs)
-        if as_dict:  # which Spark puts into an order of its own
+        if as_dict:  # Spark puts it into an order of its own
             by_name = {self._spark_groups().agg(each).columns[-1]: each for each in columns}
             columns = [by_name[name] for name in native.columns[-len(columns) :]]
         return self._like_spark(native, columns)
@@ -80,21 +68,21 @@ class Grouped(ABC):
         return self._like_spark(self._spark_groups().count(), [sql.count("*")])
 
     def sum(self, *cols: str) -> Stage:
-        """Add up columns; all that are numbers if none is named."""
+        """Add up columns; all numeric ones if none is named."""
         return self._each("sum", cols)
 
     def avg(self, *cols: str) -> Stage:
-        """Return means of columns; of all that are numbers if none is named."""
+        """Return the means of columns; of all numeric ones if none is named."""
         return self._each("avg", cols)
 
     mean = avg
 
     def min(self, *cols: str) -> Stage:
-        """Return the least values of columns; of all that are numbers if none is named."""
+        """Return the least values of columns; of all numeric ones if none is named."""
         return self._each("min", cols)
 
     def max(self, *cols: str) -> Stage:
-        """Return the greatest values of columns; of all that are numbers if none is named."""
+        """Return the greatest values of columns; of all numeric ones if none is named."""
         return self._each("max", cols)
 
     def _each(self, function: str, names: Sequence[str]) -> Stage:
@@ -103,7 +91,7 @@ class Grouped(ABC):
         return self._like_spark(native, [getattr(sql, function)(name) for name in over])
 
     def _spark_groups(self) -> Any:
-        """Return what Spark has in this place."""
+        """Return Spark's own `GroupedData` for this."""
         columns = [sql.col(quoted(name)) for name in self.key]
         if self.span is not None:
             place = len(columns) if self.span.place is None else self.span.place
@@ -111,11 +99,11 @@ class Grouped(ABC):
         return self.events.groupBy(*columns)
 
     def _like_spark(self, native: DataFrame, aggregates: list[Column]) -> Stage:
-        """Return a stage with the columns of Spark's own; inside, each result has a name that no other column has."""
+        """Return a stage with the columns that Spark gives; inside, each result has a unique name."""
         reader = Aggregates(self.events)
         words: dict[str, str] = {}
         for name, aggregate in zip(native.columns[-len(aggregates) :], aggregates, strict=True):
-            own = name.replace(".", "%2E")  # states have names with dots
+            own = name.replace(".", "%2E")  # dots separate the names of states
             while own in words or own in self.key or own in ("window", "session_window"):
                 own += "'"
             words[own] = reader.of(aggregate)
@@ -126,7 +114,7 @@ class Grouped(ABC):
         grouped, span = replace(self, events=reader.rows), self.span
 
         def in_mode(mode: str | None) -> Stage:
-            operator = running(words, mode) if span is None else span.operator(words, mode)
+            operator = _running(words, mode) if span is None else span.operator(words, mode)
             return grouped._run(operator, native=native)
 
         if span is None:
@@ -142,7 +130,7 @@ class Grouped(ABC):
         return str(metadata.get(EVENT_TIME_METADATA, b""), "utf-8")
 
     def _check_watermark(self) -> None:
-        """Refuse where Spark would drop rows by a watermark that unskew does not go by, or the other way round."""
+        """Refuse a watermark by which only one of Spark and unskew would drop rows."""
         for name in self.key:
             if WATERMARK_MARK in self.events.schema[name].metadata:
                 raise ArgumentError(
@@ -160,9 +148,49 @@ class Grouped(ABC):
                 hint="call withWatermark last, on the column of the window itself",
             )
 
+    def _run(
+        self, operator: Operator, output_schema: StructType | None = None, native: StructType | None = None
+    ) -> Stage:
+        """Run an operator. With `native`, its output has the names that Spark gives it, and must have the types."""
+        events, schema = self.events, arrow_schema(self.events)
+        if not events.isStreaming:
+            raise ArgumentError(
+                "this is for streams, and these rows are static",
+                hint="applyInPandas or cogroup; Spark's own groupBy(...).agg(...) has no skew to remove",
+            )
+        bound = operator.bind(schema, self.key)
+        if len(bound.columns_read) < len(schema):
+            events = events.select(*map(quoted, bound.columns_read))
+            kept = [schema.field(name) for name in bound.columns_read]
+            bound = operator.bind(pa.schema(kept, metadata=schema.metadata), self.key)
+        dotted = [name for name in bound.columns_read if "." in name]
+        if dotted:
+            raise ColumnError(
+                "Spark cannot hand a column with a dot in its name to Python", got=dotted[0], hint="rename it first"
+            )
+        if self.settings.splitting.by_tuple and not bound.splittable:
+            raise ArgumentError(
+                "keys of this operator cannot be split: it cannot merge partial states in any order, has timeouts, or "
+                "puts out all state in complete mode",
+                got=operator,
+                hint="leave split= out; every key then has one owner",
+            )
+        output = output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True)
+        planning = self.settings.planning
+        planner = planning.planner.knowing(bound.memory, bound.compute)
+        return Stage(
+            events=events,
+            key=self.key,
+            operator=bound,
+            output_schema=output if native is None else spark_types(native, output),
+            settings=replace(self.settings, planning=replace(planning, planner=planner)),
+            cores=self.cores,
+            shuffled=has_shuffle(self.events),
+            output_mode=bound.output_mode,
+        )
 
-def running(aggregates: dict[str, str], mode: str | None) -> Operator:
-    """Return running aggregates in a mode."""
+
+def _running(aggregates: dict[str, str], mode: str | None) -> Operator:
     if mode == "append":
         raise ArgumentError(
             "append mode needs windows on event time: the aggregates of a key are never final",

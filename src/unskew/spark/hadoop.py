@@ -1,8 +1,8 @@
 """Checkpoints in places that only Hadoop's settings reach, such as HDFS.
 
-The driver reads and writes through Hadoop's `FileSystem`. Python tasks cannot: what they write travels to the driver
-with their results. What they read they mostly have, as a local copy of state; if not, Spark reads the files for them
-and sends them along (`contents`).
+The driver reads and writes through Hadoop's `FileSystem`, which Python tasks cannot. What they write travels to the
+driver with their results. What they read they mostly have as a local copy of state. If not, Spark reads the files and
+sends them along (`contents`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,8 @@ from unskew.state.files import Files, Piece
 from unskew.state.local_disk import SCRATCH
 
 WRITES_AT_ONCE = 8
-BYTES_OVER_PY4J = 1 << 16
-"""More goes to Java through a temporary file: Py4J sends bytes as text, 5 MB a second."""
-
-APPEARS_WHOLE = ("gs://",)
-"""Places whose files appear when they are closed, and whose renames are copies; elsewhere it is the other way round."""
-
+BYTES_OVER_PY4J = 1 << 16  # more goes through a temporary file: Py4J sends bytes as text, 5 MB a second
+APPEARS_WHOLE = ("gs://",)  # files appear when they are closed, and a rename is a copy; elsewhere it is the reverse
 KINDS: dict[str, type[Exception]] = {
     "FileNotFoundException": FileNotFoundError,
     "FileAlreadyExistsException": FileExistsError,
@@ -45,10 +41,10 @@ KINDS: dict[str, type[Exception]] = {
 
 
 def checkpoint_files(spark: SparkSession, root: str) -> Files:
-    """Return the files of a checkpoint: as Python reaches them where it creates exclusively, else as Hadoop does.
+    """Return the files of a checkpoint, through Hadoop where Python cannot create a file exclusively.
 
-    S3 is always reached from Python: Hadoop's S3 client cannot create a file exclusively. For places other than a local
-    disk, the answer costs a probe: two creates and a remove, and where they fail, one listing.
+    S3 is always reached from Python, as Hadoop's S3 client cannot create a file exclusively. Places other than a local
+    disk cost a probe: two creates and a remove, and one listing if they fail.
     """
     direct = Files(root)
     if is_local(root) or root.partition("://")[0] in S3_SCHEMES:
@@ -86,30 +82,28 @@ class HadoopFiles(Files):
         return HadoopFiles(root, replace(self.place, root=root))
 
     def enclosed(self, pieces: Iterable[Piece]) -> dict[Piece, bytes]:
-        """Return manifests; those that tasks have sent are remembered until the next batch."""
+        """Return manifests, and remember them until the next batch."""
         wanted = list(pieces)
-        found = dict(zip(wanted, _pool().map(self._manifest, wanted), strict=True))
+        read = _pool().map(lambda piece: self.manifests.get(piece) or bytes(self.read_piece(piece)), wanted)
+        found = dict(zip(wanted, read, strict=True))
         self.manifests.clear()
         self.manifests.update(found)
         return found
 
     def deliver(self, written: Iterable[tuple[str, pa.Buffer]], manifests: Iterable[Piece]) -> None:
-        """Write what tasks have sent, several files at once; remember the manifests among them."""
+        """Write what tasks have sent, several files at once, and remember the manifests among them."""
         files = dict(written)
         list(_pool().map(self.write, files.keys(), files.values()))
         self.manifests.update({p: bytes(files[p.file].slice(p.offset, p.length)) for p in manifests if p.file in files})
 
-    def _manifest(self, piece: Piece) -> bytes:
-        return self.manifests.get(piece) or bytes(self.read_piece(piece))
-
 
 @dataclass(frozen=True, eq=False)
 class HadoopPlace:
-    """A folder on a filesystem of Hadoop's; see `unskew.state.place.Place`. Driver only.
+    """A folder on one of Hadoop's filesystems; see `unskew.state.place.Place`. Driver only.
 
-    Contents are forced to disk where the filesystem can. A create renames a scratch file to its name; HDFS refuses that
-    if the name is taken. Hadoop's local filesystem looks first and renames then: good enough for tests, not for two
-    drivers at once.
+    Contents are forced to disk where the filesystem can do so. A create renames a scratch file to its name, which HDFS
+    refuses if the name is taken. Hadoop's local filesystem looks first and renames then: good enough for tests, not for
+    two drivers at once.
     """
 
     root: str
@@ -117,33 +111,24 @@ class HadoopPlace:
     settings: Any
 
     def create(self, name: str, data: bytes) -> bool:
-        """Let the filesystem refuse a name that is taken."""
         try:
-            if self.root.startswith(APPEARS_WHOLE):
-                self._put(name, data, overwrite=False)
-            else:
-                self._renamed(name, data, "NONE")
+            self._publish(name, data, overwrite=False)
         except FileExistsError:
             return False
         return True
 
     def write(self, name: str, data: bytes) -> None:
-        """Write in place: nobody knows the name yet."""
         self._put(name, data, overwrite=True)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Move the written file over its name; where files appear when they are closed, write it once more."""
-        if self.root.startswith(APPEARS_WHOLE):
-            self._put(name, data, overwrite=True)
-        else:
-            self._renamed(name, data, "OVERWRITE")
+        self._publish(name, data, overwrite=True)
 
     def read(self, name: str) -> bytes:
         with self._opened(name) as stream:
             return bytes(stream.readAllBytes())
 
     def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
-        """Return a part of a file; nothing of it if the file ends before."""
+        """Return a part of a file, empty if the file ends before it."""
         try:
             with self._opened(name) as stream:
                 stream.seek(offset)
@@ -152,7 +137,7 @@ class HadoopPlace:
             return pa.py_buffer(b"")
 
     def names(self, folder: str) -> list[str]:
-        """List a folder without what is only scratch, in one answer of Py4J's."""
+        """List a folder in one call over Py4J, without hidden files."""
         try:
             with _as_os_errors():
                 found = self._filesystem.listStatus(self._at(folder))
@@ -176,7 +161,7 @@ class HadoopPlace:
             self._filesystem.delete(self._at(name), True)
 
     def _put(self, name: str, data: bytes | pa.Buffer, *, overwrite: bool) -> None:
-        """Write a file; one that fails half-way is not closed, so that it does not appear where closing shows it."""
+        """Write a file. If that fails half-way, do not close it, so that it does not appear where closing shows it."""
         with _as_os_errors():
             stream = self._filesystem.create(self._at(name), overwrite)
             if memoryview(data).nbytes <= BYTES_OVER_PY4J:
@@ -190,14 +175,17 @@ class HadoopPlace:
                 stream.hsync()
             stream.close()
 
-    def _renamed(self, name: str, data: bytes, how: str) -> None:
+    def _publish(self, name: str, data: bytes, *, overwrite: bool) -> None:
+        """Write a file that appears with all its contents at once."""
+        if self.root.startswith(APPEARS_WHOLE):
+            return self._put(name, data, overwrite=overwrite)
         folder, slash, last = name.rpartition("/")
         scratch = f"{folder}{slash}{SCRATCH}{uuid4().hex}-{last}"
         self._put(scratch, data, overwrite=True)
         hadoop = self.java.org.apache.hadoop.fs
         try:
             with _as_os_errors():
-                option = getattr(hadoop.Options.Rename, how)
+                option = hadoop.Options.Rename.OVERWRITE if overwrite else hadoop.Options.Rename.NONE
                 context = hadoop.FileContext.getFileContext(self._at(name).toUri(), self.settings)
                 options = self.java.java.lang.reflect.Array.newInstance(option.getDeclaringClass(), 1)
                 options[0] = option
@@ -226,7 +214,7 @@ class HadoopPlace:
 
 @contextmanager
 def _as_os_errors() -> Iterator[None]:
-    """Turn Java's errors into those of the operating system; an interrupt stays what it is, since Spark asks for it."""
+    """Turn Java's errors into those of the operating system, but leave an interrupt to Spark."""
     try:
         yield
     except Py4JJavaError as error:
@@ -239,14 +227,13 @@ def _as_os_errors() -> Iterator[None]:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Keep threads for good: each has a thread in Java beside it."""
-    return ThreadPoolExecutor(WRITES_AT_ONCE, "unskew-hadoop")
+    return ThreadPoolExecutor(WRITES_AT_ONCE, "unskew-hadoop")  # kept for good: each thread has one in Java beside it
 
 
 def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[Piece]]) -> DataFrame:
-    """Return pieces that Spark reads for tasks (`wire.PIECES`), a partition for each channel.
+    """Return pieces that Spark reads for tasks (`wire.PIECES`), with a partition for each channel.
 
-    Where tasks read for themselves there is one row a channel, without a piece.
+    Where tasks read for themselves, there is one row per channel, without a piece.
     """
     if isinstance(files, HadoopFiles):
         pieces = [(channel, p.file, p.offset, p.length) for channel, each in wanted.items() for p in each]
@@ -261,7 +248,7 @@ def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[Pi
 
 
 def taken_in(files: Files, batches: Iterator[pa.RecordBatch]) -> list[int]:
-    """Take in what `contents` gives to a task, and return the channels it is of."""
+    """Take in what `contents` gives to a task, and return its channels."""
     channels: set[int] = set()
     for batch in batches:
         channels.update(batch.column("channel").to_pylist())

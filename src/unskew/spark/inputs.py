@@ -1,4 +1,4 @@
-"""Several streams as one, every row with the name of its stream: a stage with several inputs under one table."""
+"""Several streams as one, every row with the name of its stream, so that one stage has several inputs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,16 @@ EVENT_TIME_MARK = "unskew.event_time"
 def tagged(key: str | Sequence[str], **streams: DataFrame) -> DataFrame:
     """Put several streams that share a key into one, so that one stage sees all rows of a key.
 
+    The result has the key columns; ``input``, the name of the stream that a row comes from; ``time``, its event time,
+    if the streams have watermarks; and ``<stream>_<column>`` for every other column of every stream, null in rows of
+    the other streams. The watermark is Spark's for several streams, the least of theirs.
+
     Parameters
     ----------
     key
-        The key's column or columns; every stream has them, with the same types.
+        The key column or columns. Every stream has them, with the same types.
     streams
-        The streams by name. All of them have a watermark, or none.
-
-    Returns
-    -------
-    DataFrame
-        The key columns; ``input``, the name of the stream that a row is from; ``time``, the row's event time, if the
-        streams have watermarks; and ``<stream>_<column>`` for every other column of every stream, null in the rows of
-        all others. Rows are late, and time passes, by Spark's watermark for several streams: the least of theirs.
+        The streams by name. Either all of them have a watermark, or none.
 
     Examples
     --------
@@ -69,7 +66,7 @@ def _check(key: Sequence[str], streams: dict[str, DataFrame]) -> None:
 
 
 def _columns(key: Sequence[str], name: str, streams: dict[str, DataFrame], times: list[str]) -> list[Column]:
-    """Return the columns of one stream's rows: its own values, and nulls for those of all others."""
+    """Return the columns of one stream's rows: its own values, and nulls for those of the other streams."""
     columns = [*(sql.col(column) for column in key), sql.lit(name).alias(INPUT)]
     if times:
         columns.append(sql.col(times[0]).alias(TIME, metadata={EVENT_TIME_MARK: True}))
@@ -82,7 +79,7 @@ def _columns(key: Sequence[str], name: str, streams: dict[str, DataFrame], times
 
 
 def arrow_schema(rows: DataFrame) -> pa.Schema:
-    """Return the rows' schema as tasks see it, with the column of the watermark, if there is one, in its metadata."""
+    """Return the rows' schema as tasks see it, with the watermark's column, if there is one, in its metadata."""
     schema = to_arrow_schema(rows.schema, timezone=rows.sparkSession.conf.get("spark.sql.session.timeZone"))
     marked = [field.name for field in rows.schema if EVENT_TIME_MARK in field.metadata]
     watermarks = marked or sorted(set(watermark_columns(rows)) & set(rows.columns))

@@ -9,54 +9,31 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def java_and_hadoop(spark: SparkSession) -> tuple[Any, Any]:
-    """Return the driver's JVM, as Py4J shows it, and Hadoop's settings with those of the session."""
+    """Return the driver's JVM, as Py4J shows it, and Hadoop's settings for the session."""
     session: Any = spark
     return session._jvm, session._jsparkSession.sessionState().newHadoopConf()
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call.
-
-    Parameters
-    ----------
-    column
-        The argument itself.
-    literal
-        The text of a literal that is not null; None for anything else.
-    star
-        Whether it is ``*``.
-    """
+    """An argument of a call."""
 
     column: Column
-    literal: str | None
-    star: bool
+    literal: str | None  # text of a literal that is not null
+    star: bool  # whether it is ``*``
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function, without the alias.
+    """A call of a function, without its alias."""
 
-    Parameters
-    ----------
-    function
-        Its name, in small letters.
-    arguments
-        What stands in the parentheses.
-    clause
-        What else is said, such as ``"DISTINCT"``; empty if nothing is.
-    """
-
-    function: str
+    function: str  # in lower case
     arguments: tuple[Argument, ...]
-    clause: str
+    clause: str  # such as "DISTINCT", or empty
 
 
 def read_call(spark: SparkSession, column: Column) -> Call | None:
-    """Return the call that a column is, None if it is anything else; raises `ParseException` for bad SQL.
-
-    The call is taken from Spark's own tree, so nothing has to be parsed from a text that may be ambiguous.
-    """
+    """Return the call that a column is, from Spark's own tree; None for other columns, `ParseException` for bad SQL."""
     session: Any = spark
     expression = session._jsparkSession.expression(column._jc)
     if _kind(expression) == "Alias":
@@ -84,9 +61,9 @@ def read_call(spark: SparkSession, column: Column) -> Call | None:
 
 
 def read_selected(rows: DataFrame, column: Column) -> tuple[str, str | None] | None:
-    """Return the SQL of a column of some rows as Spark resolves it, and its name if it is one of their own columns.
+    """Return the SQL of a column as Spark resolves it on some rows, and its name if it is one of their columns.
 
-    None if it is not one expression with a value for each row: a star, an aggregate, a window function, a generator.
+    None if it does not give one value for each row: a star, an aggregate, a window function or a generator.
     """
     frames: list[Any] = [rows, rows.select(column)]
     below, selected = (frame._jdf.queryExecution().analyzed() for frame in frames)

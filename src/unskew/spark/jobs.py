@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,22 +17,22 @@ from unskew.errors import SessionError
 from unskew.operators.presum import ORDER_COLUMN, Presum, quoted
 from unskew.runtime.jobs import Whole, Work, no_packs
 from unskew.runtime.prepare import Prepare
+from unskew.runtime.route import Route
 from unskew.runtime.wire import COUNT_COLUMN, LAST, PACKS, PARCELS, PLACE_COLUMN, RESULTS
-from unskew.spark.anchors import Anchors, Arrived
+from unskew.spark.anchors import Anchors, arrived
 from unskew.spark.hadoop import contents
 from unskew.spark.settings import session_settings
 
 Batches = Iterator[pa.RecordBatch]
 
+# Let Spark cut the rows for tasks by number alone. To cut by bytes, it asks for the size of the Arrow batch at every
+# row, which takes ever longer with nested columns. Parcels are still cut by bytes: they are large, and an Arrow array
+# holds 2 GiB.
 ROWS_UNCUT = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
-"""Has Spark cut the rows that it hands to tasks by their number alone.
 
-It would ask for the size of an Arrow batch at every row; with nested columns that takes longer the more rows there are.
-Parcels are cut by bytes, as Spark does by default: they are large, and an Arrow array holds 2 GiB.
-"""
-
-CAME_OUT_DIFFERENTLY, TRIES = ("indeterminate", "cannot rollback", "rollback failed"), 4
-"""What Spark says when it gives up a job whose repeated stage had other rows, and how often such a job is run."""
+# what Spark says when it gives up a job whose repeated stage had other rows
+CAME_OUT_DIFFERENTLY = ("indeterminate", "cannot rollback", "rollback failed")
+TRIES = 4
 
 
 @dataclass(frozen=True)
@@ -47,51 +48,25 @@ class Numbered:
         yield from self.function(context.partitionId(), batches)
 
 
-@dataclass(frozen=True)
-class Routed:
-    """PREPARE and ROUTE in one task."""
-
-    prepare: Prepare
-    route: Callable[[Batches], Batches]
-
-    def __call__(self, source: int, batches: Batches) -> Batches:
-        yield from self.route(self.prepare(source, batches))
+def _prepared_and_routed(prepare: Prepare, route: Route, source: int, batches: Batches) -> Batches:
+    return route(prepare(source, batches))
 
 
-@dataclass(frozen=True, eq=False)
-class Errands:
-    """Orders, and state that moves, where there are no rows to carry them."""
-
-    route: Callable[[Batches], Batches]
-
-    def __call__(self, batches: Batches) -> Batches:
-        yield from self.route(iter([no_packs()]))
+def _without_rows(route: Route, batches: Batches) -> Batches:
+    """Carry orders, and state that moves, where there are no rows to carry them."""
+    return route(iter([no_packs()]))
 
 
 class SparkJobs:
-    """The rows of one micro-batch; see `unskew.runtime.jobs.Jobs`.
-
-    Parameters
-    ----------
-    rows
-        The batch.
-    key
-        The columns that Spark's own hash would place rows by.
-    cores
-        Tasks that can run at once.
-    initial
-        Gives parcels with state to begin with, for the first batch of a query.
-    anchors
-        Holds tasks to their homes; None where there is only one machine.
-    """
+    """The rows of one micro-batch; see `unskew.runtime.jobs.Jobs`."""
 
     def __init__(
         self,
         rows: DataFrame,
-        key: tuple[str, ...],
-        cores: int,
-        initial: Callable[[Work], DataFrame] | None = None,
-        anchors: Anchors | None = None,
+        key: tuple[str, ...],  # the columns that Spark's own hash would place rows by
+        cores: int,  # tasks that can run at once
+        initial: Callable[[Work], DataFrame] | None = None,  # gives state to begin with, as parcels
+        anchors: Anchors | None = None,  # holds tasks to their homes; None on a single machine
     ) -> None:
         self._rows, self._key, self.cores, self._initial, self._anchors = rows, key, cores, initial, anchors
         self._packs: DataFrame | None = None
@@ -105,19 +80,18 @@ class SparkJobs:
             self._anchors.release()
 
     def count(self, prepare: Prepare) -> list[bytes]:
-        """Run job 1: prepare, and keep the packs on the executors."""
         with session_settings(self._rows.sparkSession, ROWS_UNCUT | self._shuffle(prepare)):
             self._packs = self._source(prepare).mapInArrow(Numbered(prepare), from_arrow_schema(PACKS)).persist()
             counts = self._packs.where(sql.col("sequence") == LAST).select("counts").toArrow()
         return [blob.as_py() for blob in counts.column("counts")]
 
     def work(self, work: Work) -> pa.Table:
-        """Run job 2 on the packs."""
         assert self._packs is not None
         return self._run(self._packs.mapInArrow(work.route, from_arrow_schema(PARCELS)), work)
 
     def direct(self, prepare: Prepare, work: Work) -> pa.Table:
-        routed = self._source(prepare).mapInArrow(Numbered(Routed(prepare, work.route)), from_arrow_schema(PARCELS))
+        function = Numbered(partial(_prepared_and_routed, prepare, work.route))
+        routed = self._source(prepare).mapInArrow(function, from_arrow_schema(PARCELS))
         with session_settings(self._rows.sparkSession, self._shuffle(prepare)):
             results = self._run(routed, work)
         return results if results.num_rows else self.errands(work)  # a frame without partitions runs no task
@@ -129,33 +103,31 @@ class SparkJobs:
 
     def errands(self, work: Work) -> pa.Table:
         one = self._rows.sparkSession.range(0, 1, 1, 1)
-        return self._run(one.mapInArrow(Errands(work.route), from_arrow_schema(PARCELS)), work)
+        return self._run(one.mapInArrow(partial(_without_rows, work.route), from_arrow_schema(PARCELS)), work)
 
     def drain(self) -> None:
-        """Let the rows flow into nothing: Spark learns the next watermark from rows that flowed."""
+        """Read the rows and drop them: Spark learns the next watermark from rows that were read."""
         self._rows.write.format("noop").mode("overwrite").save()
 
     def close(self) -> None:
-        """Let go of the packs, and of homes in a while; a query that is being stopped may no longer listen."""
+        """Let go of the packs, and of homes in a while."""
         if self._packs is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # a query that is being stopped may no longer listen
                 self._packs.unpersist()
             self._packs = None
         if self._anchors is not None:
             self._anchors.rest()
 
     def _source(self, prepare: Prepare, rows: DataFrame | None = None) -> DataFrame:
-        """Return the rows as `prepare` expects them: combined by Spark, or with Spark's own hash of their key."""
+        """Return the rows as `prepare` expects them: combined by Spark, or with Spark's hash of their key."""
         rows = self._rows if rows is None else rows
         if prepare.presum is not None:
             return presummed(rows, prepare.operator.key, prepare.presum)
-        if not self._key:
-            return rows
         key = ", ".join(map(quoted, self._key))
         return rows.selectExpr("*", f"hash({key}) AS {PLACE_COLUMN}")  # one call to Java, not a dozen
 
     def _shuffle(self, prepare: Prepare) -> dict[str, str]:
-        """Return the setting by which Spark's own shuffle has as many parts as tasks can run at once."""
+        """Return settings that give Spark's own shuffle as many parts as tasks can run at once."""
         return {} if prepare.presum is None else {"spark.sql.shuffle.partitions": str(self.cores)}
 
     def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
@@ -167,16 +139,16 @@ class SparkJobs:
         if work.worker is not None:
             parcels = _by_task(parcels, work.tasks).mapInArrow(work.worker, from_arrow_schema(PARCELS))
         if work.homes and self._anchors is not None:
-            brought = self._anchors.bring(parcels)
-            return collected(brought.mapInArrow(Arrived(work.channels), from_arrow_schema(RESULTS)))
+            function = partial(arrived, work.channels)
+            return collected(self._anchors.bring(parcels).mapInArrow(function, from_arrow_schema(RESULTS)))
         return collected(_by_task(parcels, work.tasks).mapInArrow(work.channels, from_arrow_schema(RESULTS)))
 
 
 def collected(results: DataFrame) -> pa.Table:
-    """Run a job; run it again if Spark gave up because a stage came out differently when it was repeated.
+    """Run a job; run it again if Spark gave up because a repeated stage had a different result.
 
-    Sums of floats do, in their last digits, when an executor is lost after it has added up what a shuffle brought in
-    another order. Nothing of the job counts before it is recorded, so the whole of it may run again.
+    When an executor is lost, a shuffle may bring rows in another order, and sums of floats differ in their last digits.
+    Nothing of a job counts before it is recorded, so all of it may run again.
     """
     for _ in range(TRIES - 1):
         try:
@@ -188,7 +160,7 @@ def collected(results: DataFrame) -> pa.Table:
 
 
 def presummed(rows: DataFrame, key: tuple[str, ...], presum: Presum) -> DataFrame:
-    """Return one row per group: the key, what else rows are grouped by, partial states, and the rows they stand for."""
+    """Return one row per group: the key, what else rows are grouped by, partial states, and the number of rows."""
     groups = {ORDER_COLUMN: "monotonically_increasing_id()"} if presum.ordered else {}
     groups |= presum.groups
     if groups:
@@ -200,8 +172,5 @@ def presummed(rows: DataFrame, key: tuple[str, ...], presum: Presum) -> DataFram
 
 
 def _by_task(parcels: DataFrame, tasks: int) -> DataFrame:
-    """Bring parcels to their tasks.
-
-    A shuffle even to a single one: coalescing would run all partitions in one task, and they would lose their numbers.
-    """
+    # a shuffle even to a single task: `coalesce` would run all partitions in one, and they would lose their numbers
     return parcels.repartitionById(tasks, sql.col("task"))

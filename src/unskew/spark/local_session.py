@@ -40,9 +40,9 @@ SHORT_RUN = {
 }
 
 LOOPBACK = "127.0.0.1"
-NOISE = (  # no option turns it off
-    b"WARNING: Using incubator modules",  # printed by every JVM that Spark starts
-    b"Starting Streaming TransformWithStateInPandas Python worker",  # and by the start of every query with state
+NOISE = (  # printed whatever the options
+    b"WARNING: Using incubator modules",  # by every JVM that Spark starts
+    b"Starting Streaming TransformWithStateInPandas Python worker",  # by the start of every query with state
     b"Streaming TransformWithStateInPandas Python worker",
 )
 
@@ -50,38 +50,37 @@ NOISE = (  # no option turns it off
 def session(master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
     """Return a local session with the right defaults.
 
-    Checkpoints on a local disk are written without a process for each file; driver and workers run the interpreter that
-    runs this; the time zone is UTC; all sockets stay on this machine; nothing but errors is printed, from the start on.
-    What the environment says of another Spark (``SPARK_HOME``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored:
-    whoever wants that builds a session and has `check_session` look at it.
+    Driver and workers use this Python interpreter. The time zone is UTC, all sockets stay on this machine, only errors
+    are printed, and writing a checkpoint on a local disk starts no process for each file. Another Spark that the
+    environment names (``SPARK_HOME``, ``SPARK_CONF_DIR``, ``SPARK_REMOTE``) is ignored: to use it, build a session of
+    your own and pass it to `check_session`.
 
-    A session that runs already is returned, after the settings in `config` have been applied to it. The first one
-    takes a few seconds, most of them the start of Java.
+    If a session is running, it is returned with the settings of `config`. The first one takes a few seconds, mostly to
+    start Java.
 
     Parameters
     ----------
     master
-        Spark's master; by default all cores of this machine, and up to four attempts for a task
-        (``local[2]`` alone forgives no failure).
+        Spark's master. Defaults to all cores of this machine and up to four attempts for a task (``local[2]`` gives a
+        task one attempt).
     config
-        More settings, stronger than the defaults.
+        More settings, which override the defaults.
 
     Raises
     ------
     SessionError
-        There is no Java 17 or newer; Java does not start; the running session has another master, or a setting that
+        There is no Java 17 or newer, Java does not start, or the running session has another master or a setting that
         cannot be changed any more.
 
     Examples
     --------
-    It takes seconds, so it is not run here::
+    ::
 
         spark = unskew.spark.session(config={"spark.sql.shuffle.partitions": "8"})
         spark.range(5).count()
     """
     wanted = dict(config or {})
-    running = SparkContext._active_spark_context
-    if running is not None:
+    if SparkContext._active_spark_context is not None:
         return _adjusted(SparkSession.builder.getOrCreate(), master, wanted)
     conf = _configuration(master or f"local[{cores()},4]", wanted)
     with _environment(conf):
@@ -118,14 +117,13 @@ def _configuration(master: str, wanted: Mapping[str, str]) -> SparkConf:
 
 
 def _driver_memory() -> str:
-    """Give half of a small machine, four gigabytes of a large one."""
-    half_in_megabytes = (memory_bytes() or 8 << 30) >> 21
+    half_in_megabytes = (memory_bytes() or 8 << 30) >> 21  # half of a small machine, four gigabytes of a large one
     return f"{max(1024, min(4096, half_in_megabytes))}m"
 
 
 @contextmanager
 def _environment(conf: SparkConf) -> Iterator[None]:
-    """Set what Spark's scripts read from the environment while it starts, and put it back."""
+    """Set the variables that Spark's scripts read while it starts, and put them back."""
     java = find_java()
     if java is None:
         raise SessionError("no Java that Spark can run on was found", hint=HOW_TO_INSTALL)
@@ -138,7 +136,7 @@ def _environment(conf: SparkConf) -> Iterator[None]:
         "SPARK_CONNECT_MODE_ENABLED": None,
     }
     if str(conf.get("spark.master")).startswith("local"):
-        during["SPARK_LOCAL_IP"] = LOOPBACK  # so that a host name that resolves to nothing does no harm
+        during["SPARK_LOCAL_IP"] = LOOPBACK  # a host name that cannot be resolved does no harm then
     before = {name: os.environ.get(name) for name in during}
     os.environ.update({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     try:
@@ -157,13 +155,13 @@ def _put(variables: Mapping[str, str | None]) -> None:
 
 
 def _launch(conf: SparkConf) -> object:
-    """Start Java with its standard error led through a filter that drops the noise."""
+    """Start Java, and filter the noise out of its standard error."""
     reading, writing = os.pipe()
     threading.Thread(target=_pass_on, args=(reading,), name="unskew-java-stderr", daemon=True).start()
     try:
         return launch_gateway(conf, popen_kwargs={"stderr": writing})  # type: ignore[no-untyped-call]
     except PySparkException as error:
-        raise SessionError("Java did not start", hint="what it printed stands above; try unskew doctor") from error
+        raise SessionError("Java did not start", hint="see what it printed above, and try unskew doctor") from error
     finally:
         os.close(writing)
 

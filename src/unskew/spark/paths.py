@@ -14,8 +14,8 @@ DEFAULT_FILESYSTEM = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
 def qualified(spark: SparkSession, path: str) -> str:
     """Return a path with its scheme, completed as Spark would complete it.
 
-    A path without a scheme belongs to the default filesystem. Settings of the session name it, or a file of Hadoop's
-    that Python does not see. In that case Spark is asked for something that is not there, as its error spells the path.
+    A path without a scheme belongs to the default filesystem, which the session's settings name, or a file of Hadoop's
+    that Python does not see. In that case we ask Spark for a path that does not exist: its error spells the full path.
     """
     scheme, colon, rest = path.rstrip("/").partition(":")
     if colon and "/" not in scheme:

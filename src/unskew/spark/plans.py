@@ -1,11 +1,10 @@
-"""What a DataFrame's plan says, read from the text that `explain` prints: the same under Spark Connect."""
+"""What a DataFrame's plan says, read from the text that `explain` prints, which is public."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from itertools import pairwise
@@ -16,27 +15,18 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.errors import SessionError
+from unskew.spark.settings import session_settings
 
-# logical nodes that keep the order of rows within a partition; anything else with a child may shuffle
-ORDER_KEPT = {
-    "Project",
-    "Filter",
-    "SubqueryAlias",
-    "View",
-    "EventTimeWatermark",
-    "MapInArrow",
-    "MapInPandas",
-    "Generate",
-    "CollectMetrics",
-    "Union",
-}
+# logical nodes that keep the order of rows within a partition; any other node with a child may shuffle
+ORDER_KEPT = {"Project", "Filter", "SubqueryAlias", "View", "Union", "Generate", "CollectMetrics"}
+ORDER_KEPT |= {"EventTimeWatermark", "MapInArrow", "MapInPandas"}
 
 LEVEL = 3  # characters by which a child is drawn further right than its parent
 MAX_LENGTH = "spark.sql.maxPlanStringLength"
 LONGEST = str(2**31 - 16)  # Spark's own default
 
 _PRINTING = Lock()  # standard output belongs to the whole process
-_DRAWING = re.compile(r"^[ :+-]*")
+_DRAWING = re.compile(r"[ :+-]*")
 _NODE_NAME = re.compile(r"[!'~]*(\w+)")  # the marks stand for missing input, unresolved and streaming
 _CUT = re.compile(r"\.\.\. \d+ more characters\s*$")
 _WATERMARK = re.compile(r"EventTimeWatermark (?:[0-9a-f-]{36}, )?(.*)#\d+[^\s#]*: [^#]*$", re.DOTALL)
@@ -59,25 +49,22 @@ class Node:
 def has_shuffle(rows: DataFrame) -> bool:
     """Tell whether anything above these rows may change their order within a partition from one run to the next.
 
-    A condition with a subquery counts, since Spark may turn it into a join.
+    A condition with a subquery counts, since Spark may turn it into a join. Its plan is drawn two levels below.
     """
-    nodes = plan_nodes(rows)
-    for node, below in pairwise(nodes):
-        if below.indent > node.indent and node.name not in ORDER_KEPT:
-            return True
-        if below.indent > node.indent + LEVEL:  # plans of subqueries are drawn two levels below
-            return True
-    return False
+    return any(
+        below.indent > node.indent and (node.name not in ORDER_KEPT or below.indent > node.indent + LEVEL)
+        for node, below in pairwise(plan_nodes(rows))
+    )
 
 
 def watermark_columns(rows: DataFrame) -> list[str]:
-    """Return the columns on which there are watermarks, as they are named where the watermark is set."""
+    """Return the columns that have watermarks, by their names where the watermark is set."""
     found = (_WATERMARK.match(node.text) for node in plan_nodes(rows) if node.name == "EventTimeWatermark")
     return [match[1] for match in found if match]
 
 
 def session_cores(spark: SparkSession) -> int:
-    """Return how many tasks Spark runs side by side where nothing else is said: its default parallelism."""
+    """Return how many tasks Spark runs side by side by default: its default parallelism."""
     text = _explain(spark.range(1))
     found = _SPLITS.search(text)
     if found is None:
@@ -86,10 +73,10 @@ def session_cores(spark: SparkSession) -> int:
 
 
 def plan_nodes(rows: DataFrame) -> list[Node]:
-    """Return the nodes of the analyzed logical plan, parents before children, those of subqueries included.
+    """Return the nodes of the analyzed logical plan, parents before children, with those of subqueries.
 
-    Texts of users, in literals and names of columns, may hold line breaks and look like nodes. So the plan is printed
-    twice, the second time below one more alias: nodes are the lines that moved to the right.
+    Literals and column names may hold line breaks and look like nodes. So the plan is printed twice, the second time
+    below one more alias: nodes are the lines that moved to the right.
     """
     alias = f"unskew_{uuid4().hex}"
     once = _lines_below(alias, rows.alias(alias))
@@ -99,9 +86,7 @@ def plan_nodes(rows: DataFrame) -> list[Node]:
         indent = _indent(line)
         if _indent(moved) == indent + LEVEL and (found := _NODE_NAME.match(line, indent)):
             nodes.append(Node(indent, line[found.start(1) :]))
-        elif (
-            nodes
-        ):  # a text of several lines goes on; the plans that are printed after this one end up in its last leaf
+        elif nodes:  # a text of several lines goes on, or a later plan begins, which ends up in the last leaf
             nodes[-1] = Node(nodes[-1].indent, f"{nodes[-1].text}\n{line}")
     return nodes
 
@@ -122,7 +107,7 @@ def _indent(line: str) -> int:
 def _explain(rows: DataFrame) -> str:
     text = _printed(rows)
     if _CUT.search(text):
-        with _uncut(rows.sparkSession):
+        with session_settings(rows.sparkSession, {MAX_LENGTH: LONGEST}):
             text = _printed(rows)
     return text
 
@@ -134,7 +119,7 @@ def _printed(rows: DataFrame) -> str:
 
 
 class _OwnThread(StringIO):
-    """Keep what this thread prints; let others print where they did."""
+    """Keeps what this thread prints, and lets others print where they did."""
 
     def __init__(self, others: TextIO) -> None:
         super().__init__()
@@ -142,14 +127,3 @@ class _OwnThread(StringIO):
 
     def write(self, text: str) -> int:
         return super().write(text) if get_ident() == self.owner else self.others.write(text)
-
-
-@contextmanager
-def _uncut(spark: SparkSession) -> Iterator[None]:
-    """Let Spark print plans in full."""
-    before = spark.conf.get(MAX_LENGTH)
-    spark.conf.set(MAX_LENGTH, LONGEST)
-    try:
-        yield
-    finally:
-        spark.conf.set(MAX_LENGTH, str(before))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from unskew.runtime.figures import BatchFigures
@@ -17,51 +17,33 @@ GAUGES = {
     "state_keys": "Keys that the channels hold state of.",
     "state_bytes": "Bytes of state that the channels hold.",
     "table_keys": "Keys with an entry of their own in the routing table.",
-    "planning_seconds": "Time that the last batch's planning took, 0 if nothing was planned.",
+    "planning_seconds": "Time that planning the last batch took, 0 if nothing was planned.",
 }
-COUNTERS = {
-    "batches": "Batches that have ended.",
+SUMS = {
     "rows": "Rows that came to the channels.",
     "late_rows": "Rows that came too late to count.",
     "moved_keys": "Keys that changed their channel.",
     "moved_slots": "Slots that changed their channel.",
     "moved_bytes": "Bytes of state that changed their channel.",
-    "plans": "Plans made.",
 }
+COUNTERS = {"batches": "Batches that have ended.", **SUMS, "plans": "Plans made."}
 
 
-@dataclass
-class Totals:
-    """What has been counted since the query was started."""
-
-    batches: int = 0
-    rows: int = 0
-    late_rows: int = 0
-    moved_keys: int = 0
-    moved_slots: int = 0
-    moved_bytes: int = 0
-    plans: int = 0
-
-    def add(self, figures: BatchFigures) -> None:
-        """Count a batch."""
-        self.batches += 1
-        self.plans += figures.planner is not None
-        for name in ("rows", "late_rows", "moved_keys", "moved_slots", "moved_bytes"):
-            setattr(self, name, getattr(self, name) + getattr(figures, name))
+def count_batch(totals: Counter[str], figures: BatchFigures) -> None:
+    """Add a batch to what has been counted since the query was started."""
+    totals.update({name: getattr(figures, name) for name in SUMS}, batches=1, plans=figures.planner is not None)
 
 
-def prometheus_text(query: str, last: BatchFigures | None, totals: Totals) -> str:
+def prometheus_text(query: str, last: BatchFigures | None, totals: Mapping[str, int]) -> str:
     """Return the figures in Prometheus' text format; every sample has the label ``query``.
 
-    Examples
-    --------
-    >>> print(prometheus_text("clicks", None, Totals(batches=2, rows=500)).splitlines()[2])
+    >>> print(prometheus_text("clicks", None, Counter(batches=2, rows=500)).splitlines()[2])
     unskew_batches_total{query="clicks"} 2
     """
     label = f'query="{_escaped(query)}"'
     lines: list[str] = []
-    for field in fields(totals):
-        lines += _metric(f"{field.name}_total", "counter", COUNTERS[field.name], [(label, getattr(totals, field.name))])
+    for name, help_text in COUNTERS.items():
+        lines += _metric(f"{name}_total", "counter", help_text, [(label, totals.get(name, 0))])
     if last is not None:
         for name, help_text in GAUGES.items():
             lines += _metric(name, "gauge", help_text, [(label, getattr(last, name))])
@@ -87,8 +69,6 @@ def _escaped(text: str) -> str:
 def serve(text: Callable[[], str], port: int = 0, host: str = "127.0.0.1") -> ThreadingHTTPServer:
     """Answer every request with ``text()`` until ``shutdown()``; port 0 takes a free one, see ``server_port``.
 
-    Examples
-    --------
     >>> from urllib.request import urlopen
     >>> server = serve(lambda: "unskew_channels 8")
     >>> urlopen(f"http://127.0.0.1:{server.server_port}/metrics").read()
@@ -107,7 +87,7 @@ def serve(text: Callable[[], str], port: int = 0, host: str = "127.0.0.1") -> Th
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Keep quiet."""
+            pass
 
     server = ThreadingHTTPServer((host, port), Answer)
     threading.Thread(target=server.serve_forever, name="unskew-metrics", daemon=True).start()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from http.server import ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import listener as events
 from pyspark.sql.streaming.listener import StreamingQueryListener, StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,22 +22,25 @@ from unskew.runtime.figures import BatchFigures, MoveMade
 from unskew.runtime.log import FIGURES_KEPT, RecordLog
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Settings
-from unskew.spark.progress import QueryListener, with_figures
-from unskew.spark.prometheus import Totals, prometheus_text, serve
+from unskew.spark.prometheus import count_batch, prometheus_text, serve
+
+SECTION = "unskew"
+
+FiguresOf = Callable[[int], BatchFigures | None]  # the figures of a batch, None if they are not known any more
 
 
 class BalancedQuery:
-    """Behaves like the `StreamingQuery` it wraps; also tells the routing table, the loads and the moves.
+    """Behaves like the `StreamingQuery` it wraps, and adds the routing table, the loads and the moves.
 
-    Everything not listed here (``awaitTermination``, ``stop``, ``status``, ...) is Spark's own. What it tells, it reads
-    from small files beside the checkpoint; what you ask of it travels the same way.
+    Everything not listed here (``awaitTermination``, ``stop``, ``status``, ...) is Spark's own. The query reads what it
+    tells you from small files in the checkpoint, and passes your requests on in the same way.
     """
 
     def __init__(self, query: StreamingQuery, log: RecordLog, settings: Settings, spark: SparkSession) -> None:
         self._query, self._log, self._settings, self._spark = query, log, settings, spark
         self._lock = threading.Lock()
         self._known: dict[int, BatchFigures] = {}
-        self._totals = Totals()
+        self._totals: Counter[str] = Counter()
         self._first = log.last()[1] + 1
 
     def __getattr__(self, name: str) -> Any:
@@ -55,8 +61,8 @@ class BalancedQuery:
     def resize(self, channels: int) -> None:
         """Use another number of channels while the query runs.
 
-        Returns at once. The next batch is planned for the new number, and state moves with its rows; with several
-        batches, if it is more than may move in one. A restart goes on with the new number.
+        Returns at once. The next batch is planned for the new number, and state moves with its rows. If more state has
+        to move than may move in one batch, it takes several. A restart goes on with the new number.
         """
         slots = self._settings.channels.slots
         if isinstance(channels, bool) or not isinstance(channels, int) or not 1 <= channels <= slots:
@@ -66,14 +72,14 @@ class BalancedQuery:
     def limit_memory(self, memory_bytes: int | Sequence[int] | None) -> None:
         """Change how much of its state each channel may hold, from the next batch on.
 
-        One number for all channels, one for each, or None for no limit. The next start goes by what ``balance`` says
-        again.
+        Give one number for all channels, one for each, or None for no limit. The next start uses the limit of
+        ``balance`` again.
         """
         self._log.ask(memory_bytes=list(memory_budgets(memory_bytes)))
 
     @property
     def routing_table(self) -> RoutingTable:
-        """The table of the last batch, with the keys that it lists by name; before any batch, the one to begin with."""
+        """The routing table of the last batch, or the initial one before any batch."""
         record = self._log.read(self._log.last()[0])
         if record is None:
             return RoutingTable.initial(self._settings.channels.count, self._settings.channels.slots)
@@ -81,10 +87,10 @@ class BalancedQuery:
 
     @property
     def loads(self) -> pa.Table:
-        """The last batch, one row per channel: rows, seconds in the operator, keys and bytes held, what is spilled.
+        """The last batch, one row per channel: rows, seconds in the operator, keys and bytes held, bytes spilled.
 
         ``found`` says what the channel found of its state; see `BatchFigures`. Keys, bytes and ``found`` are null for a
-        channel that was not called.
+        channel that had nothing to do.
         """
         figures = self.figures
         names = ("rows", "seconds", "keys", "bytes", "spilled", "found")
@@ -105,30 +111,30 @@ class BalancedQuery:
 
     @property
     def moves(self) -> list[tuple[int, MoveMade]]:
-        """The last moves, each with the batch in which the state moved."""
+        """The latest moves of state, each with its batch."""
         return [(figures.batch_id, move) for figures in self.figures for move in figures.moves]
 
     @property
     def plans(self) -> list[tuple[int, dict[str, Any]]]:
-        """The last plans, each with the batch that it was made for."""
+        """The latest plans, each with the batch that it was made for."""
         return [(figures.batch_id, figures.plan) for figures in self.figures if figures.plan is not None]
 
     @property
     def figures(self) -> list[BatchFigures]:
-        """The last batches, each in figures, of earlier starts too."""
+        """The figures of the latest batches, those of earlier starts included."""
         with self._lock:
             for batch_id in self._log.figures_after(max(self._known, default=-1)):
                 figures = self._log.read_figures(batch_id)
                 if figures is not None:
                     self._known[batch_id] = BatchFigures.from_dict(figures)
                     if batch_id >= self._first:
-                        self._totals.add(self._known[batch_id])
+                        count_batch(self._totals, self._known[batch_id])
             self._known = dict(sorted(self._known.items())[-FIGURES_KEPT:])
             return list(self._known.values())
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802
-        """Spark's records of the last batches, each with a section ``"unskew"``: `BatchFigures` as a dictionary."""
+        """Spark's records of the latest batches, each with a section ``"unskew"``: `BatchFigures` as a dictionary."""
         known = {figures.batch_id: figures for figures in self.figures}
         return [with_figures(progress, known.get) for progress in self._query.recentProgress]
 
@@ -139,11 +145,11 @@ class BalancedQuery:
         return None if progress is None else with_figures(progress, self._figures_of)
 
     def add_listener(self, listener: StreamingQueryListener) -> None:
-        """Tell one of Spark's listeners the events of this query alone, the progress with its section ``"unskew"``."""
+        """Send the events of this query alone to a listener; its progress has the section ``"unskew"``."""
         self._spark.streams.addListener(QueryListener(listener, self._query.runId, self._figures_of))
 
     def prometheus(self) -> str:
-        """Return the figures of the last batch, and counts since this start, in Prometheus' text format."""
+        """Return the figures of the last batch, and totals since this start, in Prometheus' text format."""
         figures = self.figures
         return prometheus_text(self._query.name or str(self._query.id), figures[-1] if figures else None, self._totals)
 
@@ -153,3 +159,37 @@ class BalancedQuery:
 
     def _figures_of(self, batch_id: int) -> BatchFigures | None:
         return next((each for each in reversed(self.figures) if each.batch_id == batch_id), None)
+
+
+def with_figures(progress: StreamingQueryProgress, figures_of: FiguresOf) -> StreamingQueryProgress:
+    """Return a copy of Spark's record with the section ``"unskew"``, also in its ``json`` and ``prettyJson``.
+
+    The section is None if the batch ended before this start, or nothing ran in the trigger.
+    """
+    figures = figures_of(progress.batchId)
+    section = None if figures is None else figures.as_dict()
+    record: Any = StreamingQueryProgress.fromJson({**json.loads(progress.json), SECTION: section})
+    record[SECTION] = section
+    return record  # type: ignore[no-any-return]
+
+
+class QueryListener(StreamingQueryListener):
+    """Passes the events of one run of a query on to a listener, with unskew's figures in the progress."""
+
+    def __init__(self, listener: StreamingQueryListener, run_id: Any, figures_of: FiguresOf) -> None:
+        self._listener, self._run_id, self._figures_of = listener, str(run_id), figures_of
+
+    def onQueryStarted(self, event: events.QueryStartedEvent) -> None:  # noqa: N802
+        """Do nothing: the query had started before anybody could listen to it."""
+
+    def onQueryProgress(self, event: events.QueryProgressEvent) -> None:  # noqa: N802
+        if str(event.progress.runId) == self._run_id:
+            self._listener.onQueryProgress(events.QueryProgressEvent(with_figures(event.progress, self._figures_of)))
+
+    def onQueryIdle(self, event: events.QueryIdleEvent) -> None:  # noqa: N802
+        if str(event.runId) == self._run_id:
+            self._listener.onQueryIdle(event)
+
+    def onQueryTerminated(self, event: events.QueryTerminatedEvent) -> None:  # noqa: N802
+        if str(event.runId) == self._run_id:
+            self._listener.onQueryTerminated(event)

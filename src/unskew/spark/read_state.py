@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,10 +22,10 @@ SLOTS = 1
 
 
 def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
-    """Return the keys and state of a balanced query, whether it runs, has stopped or has crashed.
+    """Return the keys and the state of a balanced query, whether it runs, has stopped or has crashed.
 
-    The rows are those after the last batch that is committed: the key's columns, then the columns of the state. They
-    are read at once and kept by Spark, so the query may go on. What a per-key function keeps comes in the form that
+    The rows show the state after the last committed batch: the key columns, then the columns of the state. They are
+    read at once and kept by Spark, so the query may go on. The state of a per-key function has the form that
     ``initial_state=`` takes.
 
     Parameters
@@ -42,48 +42,43 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
         raise CheckpointError(
             "no batch of a balanced query is committed here", where=checkpoint, hint="is this its checkpointLocation?"
         )
-    reader = ReadChannels(log.files, record.columns, {c: state.manifest for c, state in record.channels.items()})
-    schema = from_arrow_schema(reader.schema, prefer_timestamp_ntz=True)
+    keys, values = (_fields(record.columns.schema, prefix) for prefix in (KEY_PREFIX, VALUE_PREFIX))
+    renamed = [field.with_name(f"state_{field.name}") if field.name in keys.names else field for field in values]
+    arrow = pa.schema([*keys, *renamed])
+    schema = from_arrow_schema(arrow, prefer_timestamp_ntz=True)
     if not record.channels:
-        return spark.createDataFrame(reader.schema.empty_table(), schema=schema)
+        return spark.createDataFrame(arrow.empty_table(), schema=schema)
+    manifests = {channel: state.manifest for channel, state in record.channels.items()}
     pin = log.pin(record)
     try:
-        wanted = {channel: _pieces(log.files, manifest) for channel, manifest in reader.manifests.items()}
-        placed = contents(spark, log.files, wanted)
-        return placed.mapInArrow(reader, schema).localCheckpoint(eager=True)
+        placed = contents(spark, log.files, {channel: _pieces(log.files, manifests[channel]) for channel in manifests})
+        read = partial(_read_channels, log.files, manifests, keys, values, arrow)
+        return placed.mapInArrow(read, schema).localCheckpoint(eager=True)
     finally:
         log.unpin(pin)
 
 
+def _fields(schema: pa.Schema, prefix: str) -> pa.Schema:
+    return pa.schema(
+        [each.with_name(each.name.removeprefix(prefix)) for each in schema if each.name.startswith(prefix)]
+    )
+
+
 def _pieces(files: Files, manifest: Piece) -> Iterator[Piece]:
-    """Yield what a channel's state consists of; reads the manifest only for those who ask."""
+    """Yield what a channel's state consists of; reads the manifest when the first piece is wanted."""
     yield from PieceStore(files, manifest).pieces
 
 
-@dataclass(frozen=True, eq=False)
-class ReadChannels:
-    """A function for ``mapInArrow``: channels in, as `contents` gives them, keys and state out."""
-
-    files: Files
-    columns: pa.Table
-    manifests: Mapping[int, Piece]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The key's columns and the state's, each by its own name; a state's that is also a key's gets a prefix."""
-        keys, values = self._fields(KEY_PREFIX), self._fields(VALUE_PREFIX)
-        taken = {field.name for field in keys}
-        return pa.schema([*keys, *(f.with_name(f"state_{f.name}") if f.name in taken else f for f in values)])
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read the channels of one partition."""
-        schemas = [pa.schema(self._fields(prefix)) for prefix in (KEY_PREFIX, VALUE_PREFIX)]
-        for channel in taken_in(self.files, batches):
-            store = PieceStore(self.files, self.manifests[channel])
-            with KeyedState.open(store, *schemas, slots=SLOTS) as state:
-                for rows in state.scan():
-                    arrays = rows.columns[1:]  # without the hash
-                    yield from pa.Table.from_arrays(arrays, schema=self.schema).to_batches()
-
-    def _fields(self, prefix: str) -> list[pa.Field]:
-        return [f.with_name(f.name.removeprefix(prefix)) for f in self.columns.schema if f.name.startswith(prefix)]
+def _read_channels(
+    files: Files,
+    manifests: Mapping[int, Piece],
+    keys: pa.Schema,
+    values: pa.Schema,
+    output: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for channel in taken_in(files, batches):
+        with KeyedState.open(PieceStore(files, manifests[channel]), keys, values, slots=SLOTS) as state:
+            for rows in state.scan():
+                arrays = rows.columns[1:]  # without the hash
+                yield from pa.Table.from_arrays(arrays, schema=output).to_batches()

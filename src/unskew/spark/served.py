@@ -1,4 +1,4 @@
-"""Files that only the driver reaches, for a Python process beside it: the tick's."""
+"""Files that only the driver reaches, for the tick, which is a Python process beside it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import Any
 from unskew.spark.offsets import FileReader
 
 DRIVER = "driver:"
-SHORT = "/tmp"
-"""The address of a socket has 107 bytes at most, and TMPDIR may be longer, as on YARN."""
+SHORT = "/tmp"  # a socket's address has at most 107 bytes, and TMPDIR may be longer, as on YARN
 
 _SERVED: dict[str, FileReader] = {}
 
 
 def served(root: str, files: FileReader) -> str:
-    """Answer what other processes of this user and machine ask about files; return what `ServedFiles` takes.
+    """Let other processes of this user and machine read files, and return what `ServedFiles` takes.
 
-    One thread and one socket for all files of this process, in a folder that nobody else may enter.
+    All files of this process share one thread and one socket, in a folder that nobody else may enter.
     """
     _SERVED[root] = files
     return f"{DRIVER}{_address()}:{root}"
@@ -33,20 +32,14 @@ class ServedFiles:
         address, _, self.root = place.removeprefix(DRIVER).partition(":")
         self._connection = Client(address)
 
-    def read(self, name: str) -> bytes:
-        """Return the content of a file."""
-        return bytes(self._ask("read", name))
-
     def read_or_none(self, name: str) -> bytes | None:
-        """Return the content of a file, None if there is no such file."""
-        answer: bytes | None = self._ask("read_or_none", name)
-        return answer
+        return self.ask("read_or_none", name)  # type: ignore[no-any-return]
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder, none if there is no such folder."""
-        return list(self._ask("names", folder))
+        return self.ask("names", folder)  # type: ignore[no-any-return]
 
-    def _ask(self, method: str, name: str) -> Any:
+    def ask(self, method: str, name: str) -> Any:
+        """Call a method of the driver's files; raise what it raises."""
         self._connection.send((self.root, method, name))
         answer = self._connection.recv()
         if isinstance(answer, Exception):
@@ -76,6 +69,6 @@ def _answer(connection: Connection) -> None:
             return
         try:
             answer = getattr(_SERVED[root], method)(name)
-        except Exception as error:  # it is for the other side to raise
+        except Exception as error:  # for the other side to raise
             answer = error
         connection.send(answer)

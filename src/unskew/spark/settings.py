@@ -1,4 +1,4 @@
-"""Settings of a session that hold for a while."""
+"""Settings of a session for the length of a block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 @contextlib.contextmanager
 def session_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Run under other settings of a session; afterwards they are as before."""
+    """Change settings of a session, and put them back afterwards."""
     before = {name: str(spark.conf.get(name)) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

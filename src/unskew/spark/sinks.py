@@ -1,10 +1,10 @@
 """Where the rows of a batch go.
 
 A sink is called with the rows of a batch and the batch's number. A record fixes the rows before the first call. Every
-later call for the same batch brings the same rows, in the same order and in the same partitions: such a call comes
-after a crash, or from a second driver that has not noticed yet that it was replaced.
+later call for the same batch brings the same rows, in the same order and the same partitions. Such a call comes after
+a crash, or from a second driver that has not noticed yet that it was replaced.
 
-Sinks are plain values that can be pickled: under Spark Connect they run in a process of the server.
+Sinks are plain values that can be pickled, so that they can run in another process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from unskew.state.files import located
 
 Sink = Callable[[DataFrame, int], None]
 
-FILE_FORMATS = ("parquet", "orc", "json", "csv", "avro", "text")
 ALWAYS_THERE = ("parquet", "orc", "json", "csv", "text")
+FILE_FORMATS = (*ALWAYS_THERE, "avro")
 NOT_INSTALLED = re.compile(r"\[(DATA_SOURCE_NOT_FOUND|\w+_DATA_SOURCE_NOT_ENABLED)\]")
 
 
@@ -41,7 +41,7 @@ def make_sink(
     schema: StructType,
     whole: bool = False,
 ) -> Sink:
-    """Return the sink of a format.
+    """Return the sink of a format, for the query whose lasting name is `identity`.
 
     ============================================  ==================================================================
     format                                        a batch that is written again
@@ -53,31 +53,8 @@ def make_sink(
     any other                                     is appended again: at least once
     ============================================  ==================================================================
 
-    Parameters
-    ----------
-    spark
-        The user's session.
-    kind
-        The name of the format.
-    options
-        Options of the format, ``path`` among them.
-    partition_by
-        Columns that become folders. ``memory``, ``console`` and ``noop`` have no folders and ignore them.
-    identity
-        The name of the query that stays the same across restarts.
-    query_name
-        The name that the user gave the query; the memory sink names its view after it.
-    schema
-        The columns of the rows to come.
-    whole
-        Whether the rows of a batch replace those of all batches before.
-
-    Raises
-    ------
-    ArgumentError
-        The format is not installed; the path is missing or is a file; a memory sink has no name.
-    ColumnError
-        A partition column is not among the rows' columns, or no other column is left.
+    ``memory``, ``console`` and ``noop`` have no folders and ignore `partition_by`. With `whole`, the rows of a batch
+    replace those of all batches before. What cannot work is refused here, with `ArgumentError` or `ColumnError`.
     """
     name = kind.lower()
     _check_partition_columns(spark, partition_by, schema)
@@ -88,7 +65,7 @@ def make_sink(
             raise ArgumentError("a memory sink needs a name for its view", hint="call queryName(...) first")
         return MemorySink(query_name, spark, whole)
     if name == "noop":
-        return NoopSink()
+        return compute_and_drop
     _check_installed(spark, kind)
     if name in FILE_FORMATS:
         return _file_sink(spark, name, options, partition_by)
@@ -109,9 +86,8 @@ def make_table_sink(
 ) -> Sink:
     """Return the sink that appends to a table of the catalog.
 
-    If the table exists, you may leave out its format and its partition columns. If it does not, the first batch creates
-    it, in Spark's default format (``spark.sql.sources.default``) unless `kind` names another. The other parameters and
-    errors are those of `make_sink`.
+    If the table exists, you may leave out its format and its partition columns. If not, the first batch creates it, in
+    Spark's default format (``spark.sql.sources.default``) unless `kind` names another.
     """
     _check_partition_columns(spark, partition_by, schema)
     if kind is not None:
@@ -127,7 +103,7 @@ def make_table_sink(
             )
         kind, partition_by = kind or _provider(spark, table), columns
     kind = kind or str(spark.conf.get("spark.sql.sources.default"))
-    return TableSink(table, kind, dict(options), partition_by, identity if kind.lower() == "delta" else None)
+    return AppendSink(kind, dict(options), partition_by, identity if kind.lower() == "delta" else None, table)
 
 
 @dataclass(frozen=True)
@@ -151,38 +127,25 @@ class FolderSink:
 
 @dataclass(frozen=True)
 class AppendSink:
-    """Appends every batch; a batch that is written again is appended again, except to Delta.
+    """Appends every batch, to a table if one is named. A batch that is written again is appended again.
 
-    Delta is told the query's `identity` and the batch as a transaction (``txnAppId``, ``txnVersion``). It skips a
-    transaction that it has.
+    Delta is the exception: it is told the query's `identity` and the batch as a transaction (``txnAppId``,
+    ``txnVersion``), and skips a transaction that it has.
     """
 
     kind: str
     options: Mapping[str, str]
     partition_by: tuple[str, ...] = ()
     identity: str | None = None
+    table: str | None = None
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        options = {**_transaction(self.identity, batch_id), **self.options}
-        frame_writer(rows, self.kind, options, self.partition_by).mode("append").save()
-
-
-@dataclass(frozen=True)
-class TableSink:
-    """Appends every batch to a table, and creates it if it does not exist.
-
-    Delta tables skip a batch that they have, as in `AppendSink`. Any other table gets it again: at least once.
-    """
-
-    table: str
-    kind: str
-    options: Mapping[str, str]
-    partition_by: tuple[str, ...] = ()
-    identity: str | None = None
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        options = {**_transaction(self.identity, batch_id), **self.options}
-        frame_writer(rows, self.kind, options, self.partition_by).mode("append").saveAsTable(self.table)
+        transaction = {} if self.identity is None else {"txnAppId": self.identity, "txnVersion": str(batch_id)}
+        writer = frame_writer(rows, self.kind, {**transaction, **self.options}, self.partition_by).mode("append")
+        if self.table is None:
+            writer.save()
+        else:
+            writer.saveAsTable(self.table)
 
 
 @dataclass(frozen=True)
@@ -197,17 +160,14 @@ class ConsoleSink:
         rows.show(self.rows_shown, self.truncate)
 
 
-@dataclass(frozen=True)
-class NoopSink:
-    """Computes the rows and drops them."""
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        rows.write.format("noop").mode("overwrite").save()
+def compute_and_drop(rows: DataFrame, batch_id: int) -> None:
+    """Be the ``noop`` sink."""
+    rows.write.format("noop").mode("overwrite").save()
 
 
 @dataclass(frozen=True)
 class MemorySink:
-    """Keeps the rows of all batches on the driver, or of the last one, as a temporary view; for trying out.
+    """Keeps the rows of all batches, or of the last one, on the driver as a temporary view; for trying out.
 
     The view belongs to the user's session. A copy in another process has none, and takes the session of the rows.
     """
@@ -242,12 +202,8 @@ def _file_sink(spark: SparkSession, kind: str, options: Mapping[str, str], parti
     return FileSink(kind, path, rest, partition_by)
 
 
-def _transaction(identity: str | None, batch_id: int) -> dict[str, str]:
-    return {} if identity is None else {"txnAppId": identity, "txnVersion": str(batch_id)}
-
-
 def _option(options: Mapping[str, str], name: str) -> str | None:
-    """Return an option; Spark does not tell capital letters in their names apart."""
+    """Return an option by its name in any case, as Spark does."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)
 
 
@@ -266,32 +222,36 @@ def _rows_shown(options: Mapping[str, str]) -> int:
 
 
 def _provider(spark: SparkSession, table: str) -> str | None:
-    """Return the format of a table that exists."""
     details = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
-    found = [row["data_type"] for row in details if row["col_name"] == "Provider"]  # a column may be called so, too
+    found = [row["data_type"] for row in details if row["col_name"] == "Provider"]  # a column may have that name, too
     return str(found[-1]) if found else None
 
 
-def _check_installed(spark: SparkSession, kind: str) -> None:
+def is_installed(spark: SparkSession, kind: str) -> bool:
+    """Return whether the session knows a format."""
     if kind.lower() in ALWAYS_THERE:
-        return
+        return True
     try:
         spark.read.format(kind).load()
-    except Exception as error:  # without options most formats refuse to read; those that are not there say so first
-        if NOT_INSTALLED.search(str(error)):
-            raise ArgumentError(
-                f"Spark has no format {kind!r}",
-                where="format",
-                hint="check the spelling, or add its package to spark.jars.packages before the session starts",
-            ) from None
+    except Exception as error:  # most formats refuse to read without options, but first it shows if they are there
+        return not NOT_INSTALLED.search(str(error))
+    return True
+
+
+def _check_installed(spark: SparkSession, kind: str) -> None:
+    if not is_installed(spark, kind):
+        raise ArgumentError(
+            f"Spark has no format {kind!r}",
+            where="format",
+            hint="check the spelling, or add its package to spark.jars.packages before the session starts",
+        )
 
 
 def _check_partition_columns(spark: SparkSession, partition_by: tuple[str, ...], schema: StructType) -> None:
     exact = str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
-    columns, wanted = (
-        names if exact else [name.lower() for name in names] for names in (schema.names, list(partition_by))
-    )
-    for name, shown in zip(wanted, partition_by, strict=True):
+    spelled = {name if exact else name.lower(): name for name in partition_by}
+    columns = {name if exact else name.lower() for name in schema.names}
+    for name, shown in spelled.items():
         if name not in columns or name == "batch_id":
             raise ColumnError(
                 "rows cannot be partitioned by this column",
@@ -299,7 +259,7 @@ def _check_partition_columns(spark: SparkSession, partition_by: tuple[str, ...],
                 got=shown,
                 hint=f"choose from {', '.join(name for name in schema.names if name.lower() != 'batch_id')}",
             )
-    if wanted and set(wanted) >= set(columns):
+    if spelled and columns <= set(spelled):
         raise ColumnError(
             "no column is left beside those in partitionBy", where="partitionBy", got=partition_by, hint="leave one out"
         )

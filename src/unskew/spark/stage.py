@@ -8,61 +8,53 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from unskew.operators import Operator
+from unskew.operators import Clock, Operator
 from unskew.runtime.settings import Settings
-from unskew.spark.explain import explanation
 from unskew.spark.writer import BalancedWriter
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A stream with an operator; `writeStream` starts it.
+    """A stream with an operator; `writeStream` starts it."""
 
-    Parameters
-    ----------
-    events
-        The rows, with the columns that the operator reads.
-    key
-        The key's columns in the stream.
-    operator
-        What runs per key, bound to the rows' schema.
-    output_schema
-        What the user gets, in Spark's words.
-    settings
-        How it is balanced.
-    cores
-        Tasks that the session can run at once.
-    shuffled
-        Whether the order of the rows within a partition is not fixed.
-    output_mode
-        What the rows mean: ``"update"``; ``"append"`` where none replaces an earlier one; ``"complete"`` where those of
-        a batch replace all.
-    initial_state
-        What per-key functions know before the first batch; see `unskew.spark.per_key.initial_state`.
-    in_mode
-        Makes the same stage in an output mode, where that is for `writeStream` to say.
-    default_mode
-        The output mode if it says none.
-    """
-
-    events: DataFrame
+    events: DataFrame  # with the columns that the operator reads
     key: tuple[str, ...]
-    operator: Operator
+    operator: Operator  # bound to the schema of the rows
     output_schema: StructType
     settings: Settings
-    cores: int
-    shuffled: bool
+    cores: int  # tasks that the session can run at once
+    shuffled: bool  # whether the order of rows within a partition may change from run to run
     output_mode: str = "update"
-    initial_state: DataFrame | None = None
-    in_mode: Callable[[str], Stage] | None = None
-    default_mode: str = "update"
+    initial_state: DataFrame | None = None  # what per-key functions know before the first batch
+    in_mode: Callable[[str], Stage] | None = None  # makes the stage in another mode, if writeStream may choose one
+    default_mode: str = "update"  # the mode if writeStream names none
 
     @property
     def writeStream(self) -> BalancedWriter:  # noqa: N802
-        """Say how to write the stream, then start it; has the methods of Spark's own `DataStreamWriter`."""
+        """Say how to write the stream, then start it. It has the methods of Spark's `DataStreamWriter`."""
         return BalancedWriter(self)
 
     def explain(self) -> None:
         """Print how batches will run, and Spark's plan of the rows."""
-        print("== Balanced Stage ==", explanation(self.operator, self.settings), "", sep="\n")
+        print("== Balanced Stage ==", *self._explanation(), "", sep="\n")
         self.events.explain()
+
+    def _explanation(self) -> list[str]:
+        operator, channels = self.operator, self.settings.channels
+        planning, splitting = self.settings.planning, self.settings.splitting
+        lines = [f"{operator!r} by {', '.join(operator.key)}", f"{channels.count} channels, {channels.slots} slots"]
+        presum = operator.presum(Clock(0, 0)) if planning.presum and not splitting.by_tuple else None
+        if presum is not None:
+            return [
+                *lines,
+                f"Spark combines the rows of a key: {', '.join(presum.states)}",
+                "Channels get one row per key, so nothing has to be planned.",
+            ]
+        lines.append("Python combines the rows of a key." if operator.mergeable else "Channels get every row.")
+        if splitting.scheme is not None:
+            lines.append(f"Rows go to workers by {splitting.scheme!r}.")
+        elif planning.when == "own":
+            lines.append(f"Every batch is counted and planned by {planning.planner!r}, where that can pay.")
+        else:
+            lines.append(f"Every batch is planned ahead by {planning.planner!r}, from what came before.")
+        return lines

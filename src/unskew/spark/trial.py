@@ -13,7 +13,7 @@ from unskew.errors import SessionError
 
 
 def is_running() -> bool:
-    """Whether this process has a Spark session."""
+    """Tell whether this process has a Spark session."""
     return SparkContext._active_spark_context is not None
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from unskew.errors import ArgumentError
@@ -34,15 +35,12 @@ if TYPE_CHECKING:
     from unskew.spark.stage import Stage
 
 OWN_FOLDER = "unskew"
-
 REPLACE_YOURSELF = 'outputMode("update"), or replace what is there in foreachBatch'
 
 
 class BalancedWriter:
     """Collects how a balanced stream is written, then starts it.
 
-    Examples
-    --------
     ``balanced.writeStream.option("checkpointLocation", path).foreachBatch(write).start()``
     """
 
@@ -56,11 +54,10 @@ class BalancedWriter:
         self._partition_by: tuple[str, ...] = ()
 
     def outputMode(self, outputMode: str) -> Self:  # noqa: N802, N803
-        """Say the output mode of aggregates; other operators have one mode.
+        """Set the output mode of aggregates. Other operators have one mode.
 
-        ``"update"``: the rows that a batch has changed. ``"append"``, for windows: a row when it is final.
-        ``"complete"``: all rows in every batch. Defaults to the operator's own mode: ``"append"`` for windows,
-        ``"update"`` for running aggregates.
+        ``"update"`` gives the rows that a batch has changed, the default for running aggregates. ``"append"``, the
+        default for windows, gives a row once it is final. ``"complete"`` gives all rows in every batch.
         """
         mode, stage = outputMode.lower(), self._stage
         if stage.in_mode is not None:
@@ -115,7 +112,7 @@ class BalancedWriter:
 
     def foreach(self, f: Any) -> Self:
         """Call ``f(row)`` for every row, or ``f.open``, ``f.process`` and ``f.close`` as Spark does."""
-        return self.foreachBatch(_Foreach(f))
+        return self.foreachBatch(partial(_for_each_row, f))
 
     def queryName(self, queryName: str) -> Self:  # noqa: N802, N803
         """Name the query."""
@@ -127,12 +124,8 @@ class BalancedWriter:
         self.options(**options)
         if self._stage.output_mode == "complete":
             raise ArgumentError("a table is appended to, and complete mode would replace it", hint=REPLACE_YOURSELF)
-        spark = self._stage.events.sparkSession
-        return self._start(
-            lambda name, schema: make_table_sink(
-                spark, tableName, self._format, self._sink_options(), self._partition_by, name, schema
-            )
-        )
+        spark, given = self._stage.events.sparkSession, self._sink_options()
+        return self._start(partial(make_table_sink, spark, tableName, self._format, given, self._partition_by))
 
     def start(self, path: str | None = None, **options: Any) -> BalancedQuery:
         """Start the query, or continue it from its checkpoint."""
@@ -141,18 +134,15 @@ class BalancedWriter:
             self.option("path", path)
         if self._function is not None:
             function = self._function
-            return self._start(lambda name, schema: function)
+            return self._start(lambda identity, schema: function)
         spark, kind = self._stage.events.sparkSession, self._format or "parquet"
         whole = self._stage.output_mode == "complete"
         if whole and kind.lower() in (*FILE_FORMATS, "delta"):
             raise ArgumentError(f"a {kind} sink has no complete mode", hint=REPLACE_YOURSELF)
-        return self._start(
-            lambda name, schema: make_sink(
-                spark, kind, self._sink_options(), self._partition_by, name, self._name, schema, whole
-            )
-        )
+        make = partial(make_sink, query_name=self._name, whole=whole)
+        return self._start(partial(make, spark, kind, self._sink_options(), self._partition_by))
 
-    def _start(self, sink_of: Callable[[str, Any], Sink]) -> BalancedQuery:
+    def _start(self, sink_of: Callable[..., Sink]) -> BalancedQuery:
         if self._stage.in_mode is not None:
             self.outputMode(self._stage.default_mode)
         stage = self._stage
@@ -163,7 +153,7 @@ class BalancedWriter:
         log = RecordLog(checkpoint.child(OWN_FOLDER))
         identity = Identity(tuple(operator.key), repr(operator), settings.channels.slots, uuid.uuid4().hex)
         name = check_checkpoint(checkpoint, log, identity)
-        sink = sink_of(name, stage.output_schema)
+        sink = sink_of(identity=name, schema=stage.output_schema)
         log.files.probe()
         events, ticking = stage.events, operator.deadline is not None and operator.time_mode != "none"
         if ticking:
@@ -174,9 +164,7 @@ class BalancedWriter:
             initial = partial(initial_parcels, stage.initial_state, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
         anchors = Anchors() if on_cluster(spark) else None
-        callback = Callback(
-            engine, checkpoint, stage.key, stage.cores, sink, stage.output_schema, ticking, initial, anchors
-        )
+        callback = Callback(stage, engine, checkpoint, sink, ticking, initial, anchors)
         writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
         if self._trigger:
             writer = writer.trigger(**self._trigger)
@@ -185,14 +173,13 @@ class BalancedWriter:
         return BalancedQuery(writer.start(), log, settings, spark)
 
     def _settings(self) -> Settings:
-        """Return the stage's settings, with the time that an elastic number of channels keeps to."""
         settings = self._stage.settings
         if not settings.channels.auto:
             return settings
         interval = self._trigger.get("processingTime")
         if not interval:
             raise ArgumentError(
-                'channels="auto" needs an interval to keep to', hint='trigger(processingTime="10 seconds")'
+                'channels="auto" needs an interval to keep to', hint='call trigger(processingTime="10 seconds")'
             )
         return replace(settings, channels=replace(settings.channels, trigger_seconds=microseconds(interval) / 1e6))
 
@@ -206,26 +193,19 @@ class BalancedWriter:
 
 
 def _for_tick(files: Files) -> str:
-    """Return how the tick, a process of its own, finds files."""
+    """Return where the tick, a process of its own, finds files."""
     return served(files.root, files) if isinstance(files, HadoopFiles) else files.root
 
 
-@dataclass(frozen=True)
-class _Foreach:
-    """Calls a user's function, or object, row by row."""
-
-    each: Any
-
-    def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        if callable(self.each):
-            rows.foreach(self.each)
-        else:
-            rows.foreachPartition(partial(_in_turn, self.each, batch_id))
+def _for_each_row(each: Any, rows: DataFrame, batch_id: int) -> None:
+    if callable(each):
+        rows.foreach(each)
+    else:
+        rows.foreachPartition(partial(_in_turn, each, batch_id))
 
 
 def _in_turn(each: Any, batch_id: int, rows: Any) -> None:
-    from pyspark import TaskContext  # noqa: PLC0415
-
+    """Open, process and close as Spark's own ``foreach`` does."""
     context, error = TaskContext.get(), None
     number = 0 if context is None else context.partitionId()
     wanted = each.open(number, batch_id) if hasattr(each, "open") else True

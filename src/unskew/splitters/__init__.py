@@ -1,4 +1,8 @@
-"""Splitters: a channel for every tuple, for operators that can merge what several channels know of a key."""
+"""Splitters: a channel for every tuple, for operators that can merge what several channels know of a key.
+
+Nasir et al., "Partial Key Grouping: Load-Balanced Partitioning of Distributed Streams", and "When two choices are not
+enough: balancing at scale in distributed stream processing", ICDE 2016.
+"""
 
 from __future__ import annotations
 

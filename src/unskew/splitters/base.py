@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,31 +21,21 @@ SPLITTERS: Registry[Splitter] = Registry("scheme", "unskew.splitters")
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """What became of some tuples.
+    """Where some tuples went. Hand loads and memory in again with the next tuples."""
 
-    Parameters
-    ----------
-    channels
-        The channel of each tuple.
-    loads
-        Tuples per channel, those before included: what to start from next time.
-    memory
-        What the scheme remembers beyond the loads, to hand in next time; None for most.
-    """
-
-    channels: Channels
-    loads: Loads
-    memory: Any = None
+    channels: Channels  # of each tuple
+    loads: Loads  # tuples per channel, those before included
+    memory: Any = None  # what the scheme remembers beyond the loads; None for most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Splitter(ABC):
     """Chooses a channel for every tuple, one after the other.
 
-    Subclasses are frozen dataclasses whose fields are the parameters. They carry a `name` (their word in the registry)
-    and a `summary` (one line). Pure and deterministic: the same tuples, loads and memory give the same channels, so a
-    task that runs again routes alike. Cutting a stream into several calls changes nothing, as long as each begins with
-    the loads and the memory that the one before returned.
+    Subclasses are frozen dataclasses whose fields are the parameters. They carry a `name`, under which they are
+    registered, and a `summary` (one line). Splitters are pure and deterministic: the same tuples, loads and memory give
+    the same channels, so a task that runs again routes alike. Cutting a stream into several calls changes nothing if
+    each call gets the loads and the memory that the one before returned.
 
     Parameters
     ----------
@@ -56,15 +45,9 @@ class Splitter(ABC):
 
     name: ClassVar[str] = "unnamed"
     summary: ClassVar[str] = ""
-
-    estimates_load: ClassVar[bool] = True
-    """Whether the choice depends on the loads, so that it matters whose loads a source knows."""
-
-    shares_memory: ClassVar[bool] = False
-    """Whether sources have to agree on the owner of each key, which takes a routing table shared by all of them."""
-
-    online: ClassVar[bool] = True
-    """Whether a tuple is routed without knowing those that come after it."""
+    estimates_load: ClassVar[bool] = True  # whether the choice depends on the loads that a source knows
+    shares_memory: ClassVar[bool] = False  # whether sources must agree on the owner of each key, in a shared table
+    online: ClassVar[bool] = True  # whether a tuple is routed without knowing those that come after it
 
     seed: int = 0
 
@@ -90,7 +73,7 @@ class Splitter(ABC):
         loads
             Tuples per channel that the source knows of so far; their number is the number of channels. Not changed.
         memory
-            What the call before returned.
+            The memory that the call before returned.
         """
         return self._route(hash_column(hashes), own_loads(loads), memory)
 
@@ -121,11 +104,4 @@ def splitter(name: str, **parameters: Any) -> Splitter:
     Traceback (most recent call last):
     unskew.errors.ArgumentError: there is no scheme of that name, got 'pkgs'. Hint: did you mean 'pkg'.
     """
-    cls = SPLITTERS[name]
-    known = set(inspect.signature(cls).parameters)
-    unknown = sorted(set(parameters) - known)
-    if unknown:
-        raise ArgumentError(
-            f"scheme {name!r} has no parameter {unknown[0]!r}", hint=f"it takes {', '.join(sorted(known))}"
-        )
-    return cls(**parameters)
+    return SPLITTERS.make(name, **parameters)

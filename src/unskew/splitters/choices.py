@@ -23,8 +23,6 @@ MOST_WORKERS = 2**20
 def salts(seed: int, choices: int) -> Salts:
     """Return one 64-bit salt for each hash function: those of more choices begin with those of fewer.
 
-    Examples
-    --------
     >>> bool((salts(seed=7, choices=3)[:2] == salts(seed=7, choices=2)).all())
     True
     """
@@ -35,6 +33,10 @@ def salts(seed: int, choices: int) -> Salts:
 
 def candidates(hashes: Column, workers: int, choices: int = 2, *, seed: int = 0, distinct: bool = False) -> Channels:
     """Return the candidate channels of every key, a row each, in the order in which ties prefer them.
+
+    A choice is MurmurHash3's 64-bit finaliser of the hash and a salt; its upper 32 bits are scaled to the number of
+    workers by a multiplication, which is uniform up to workers / 2**32 and needs no division. See section 3 of Partial
+    Key Grouping.
 
     Parameters
     ----------
@@ -50,15 +52,6 @@ def candidates(hashes: Column, workers: int, choices: int = 2, *, seed: int = 0,
         Draw each candidate among the channels that the key does not have yet. Without it, as in the paper, two of them
         coincide with probability 1 / workers, and a hot key that is hit by this has one channel only. With it, a key
         has at most as many candidates as there are workers.
-
-    Notes
-    -----
-    A choice is MurmurHash3's 64-bit finaliser of the hash and a salt; its upper 32 bits are scaled to the number of
-    workers by a multiplication, which is uniform up to workers / 2**32 and needs no division.
-
-    References
-    ----------
-    Nasir et al., Partial Key Grouping, section 3.
 
     Examples
     --------

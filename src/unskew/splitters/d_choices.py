@@ -1,4 +1,4 @@
-"""D-Choices: as many choices for the hottest keys as it takes, and no more."""
+"""D-Choices and W-Choices: as many choices for the hottest keys as it takes, or all channels."""
 
 from __future__ import annotations
 
@@ -23,19 +23,13 @@ class DChoices(HeavyKeys):
 
     How many choices d the head needs is computed from the shares of its keys; see `number_of_choices`. Where no d
     below the number of workers is enough, keys of the head may go everywhere, as with `WChoices`. Only the few keys of
-    the head, at most five per worker, cost more memory than with two choices.
+    the head, at most five per worker, cost more memory than with two choices. Sections III and IV of "When two choices
+    are not enough".
 
     Parameters
     ----------
-    threshold, refresh_tuples, distinct
-        See `HeavyKeys`.
     tolerated_share
         Share of the tuples by which a set of channels may be overfull in the computation of d (epsilon).
-
-    References
-    ----------
-    Nasir, De Francisci Morales, Kourtellis and Serafini, When two choices are not enough: balancing at scale in
-    distributed stream processing, ICDE 2016, sections III and IV.
 
     Examples
     --------
@@ -57,15 +51,38 @@ class DChoices(HeavyKeys):
             raise ArgumentError("the tolerated share is one of all tuples", where=self.name, got=self.tolerated_share)
 
     def most_channels(self, workers: int) -> int:
-        """Return the number of workers: d may come close to it."""
         return workers
 
     def split(self, hashes: Hashes, shares: NDArray[np.float64], workers: int) -> SplitKeys:
-        """Return candidates for the keys of the head."""
         choices = number_of_choices(shares, workers, tolerated_share=self.tolerated_share)
         if choices >= workers:
             return SplitKeys.everywhere(hashes, workers)
         return SplitKeys.by_hash(hashes, workers, choices, seed=self.seed, distinct=self.distinct)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WChoices(HeavyKeys):
+    """Sends tuples of the head to the least loaded of all channels, those of the tail to the less loaded of two.
+
+    The best balance that splitting can give, at the price of state of each key of the head on every channel; see
+    `DChoices` for fewer. Section III of "When two choices are not enough".
+
+    Examples
+    --------
+    >>> tuples = np.random.default_rng(seed=0).zipf(1.5, size=100_000)
+    >>> loads = WChoices().route(tuples, np.zeros(20)).loads
+    >>> bool(loads.max() - loads.mean() < 2)
+    True
+    """
+
+    name: ClassVar[str] = "w-choices"
+    summary: ClassVar[str] = "two choices, and for the hottest keys all channels"
+
+    def most_channels(self, workers: int) -> int:
+        return workers
+
+    def split(self, hashes: Hashes, shares: NDArray[np.float64], workers: int) -> SplitKeys:
+        return SplitKeys.everywhere(hashes, workers)
 
 
 def number_of_choices(head_shares: ArrayLike, workers: int, *, tolerated_share: float = 1e-4) -> int:
@@ -76,23 +93,9 @@ def number_of_choices(head_shares: ArrayLike, workers: int, *, tolerated_share: 
     whose choices happen to lie among them, ``b ** d`` of the rest of the head and ``b ** 2`` of the tail. That must not
     exceed their part of the channels by more than `tolerated_share`.
 
-    Parameters
-    ----------
-    head_shares
-        Shares of the keys of the head, the greatest first.
-    workers
-        How many channels there are.
-    tolerated_share
-        Epsilon.
-
-    Returns
-    -------
-    int
-        At least 2 and at least the top key's share times the workers; `workers` where fewer are not enough.
-
-    References
-    ----------
-    Nasir et al., When two choices are not enough, ICDE 2016, section IV.
+    `head_shares` are the shares of the keys of the head, the greatest first, `tolerated_share` is epsilon in section IV
+    of the paper. The answer is at least 2 and at least the top key's share times the workers, and `workers` where fewer
+    are not enough.
 
     Examples
     --------

@@ -23,28 +23,18 @@ ENTRIES_PER_HEAD_KEY = 10
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """What a source knows about its hottest keys.
+    """What a source knows about its hottest keys."""
 
-    Parameters
-    ----------
-    sketch
-        Counts of the source's tuples.
-    head
-        The keys that were hot when the source last looked, with their candidates.
-    look_at
-        After how many tuples it looks again.
-    """
-
-    sketch: SpaceSaving
-    head: SplitKeys
-    look_at: int
+    sketch: SpaceSaving  # counts of the source's tuples
+    head: SplitKeys  # the keys that were hot when the source last looked, with their candidates
+    look_at: int  # after how many tuples it looks again
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeavyKeys(Splitter):
     """Keys of the *head*, those above a threshold, get more choices; all others, the *tail*, keep two.
 
-    Every source counts its tuples with `SpaceSaving` and looks for the head when a key at the threshold has had ten
+    Every source counts its tuples with `SpaceSaving`. It looks for the head when a key at the threshold has had ten
     tuples, then whenever its tuples have doubled, at the latest after `refresh_tuples`. Between two looks the head is
     fixed. The sketch has ten entries for every key that the head may hold: no key above the threshold is missed, none
     below nine tenths of it gets in.
@@ -76,16 +66,9 @@ class HeavyKeys(Splitter):
         """Return candidates for the keys of the head, given with their shares of all tuples, the hottest first."""
 
     def head(self, hashes: ArrayLike, tuples: ArrayLike, total: float, workers: int) -> SplitKeys:
-        """Return the head, with candidates, of keys that were counted elsewhere.
+        """Return the head, with candidates, of keys that were counted elsewhere, in any order.
 
-        Parameters
-        ----------
-        hashes, tuples
-            Keys and how many tuples each has, in any order; those below the threshold are left out.
-        total
-            Tuples of all keys, listed or not.
-        workers
-            How many channels there are.
+        Keys below the threshold are left out. `total` counts the tuples of all keys, listed or not.
         """
         keys, counts = np.asarray(hashes, np.int64), np.asarray(tuples, np.float64)
         if keys.shape != counts.shape or counts.sum() > total * (1 + 1e-9) or (len(counts) and counts.min() < 0):
@@ -105,7 +88,7 @@ class HeavyKeys(Splitter):
         return Watch(SpaceSaving(math.ceil(ENTRIES_PER_HEAD_KEY / threshold)), SplitKeys(), first)
 
     def route_under(self, head: SplitKeys, hashes: Column, loads: ArrayLike) -> Routed:
-        """Choose with a head that stays as it is: what a task does with a head that was decided for it."""
+        """Choose with a head that was decided elsewhere and stays as it is."""
         column, after = hash_column(hashes), own_loads(loads)
         channels = np.empty(len(column), np.int32)
         self._follow(head, column, after, channels)

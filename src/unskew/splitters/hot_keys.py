@@ -13,17 +13,8 @@ COOL = 0.5
 def hot_keys(statistics: Statistics, table: RoutingTable, tolerance: float) -> dict[int, tuple[int, ...]]:
     """Return the keys to split, and the channels that share each: all of them, the one that owns it first.
 
-    A key is split if it alone costs more than one channel may have, ``1 + tolerance`` times the mean, and stays so
+    A key is split if it alone costs more than one channel may have, ``1 + tolerance`` times the mean, and stays split
     until it costs less than half of that. All others stay whole: splitting costs a partial state on every channel.
-
-    Parameters
-    ----------
-    statistics
-        The last interval; a key that is not listed has no cost.
-    table
-        The table in force.
-    tolerance
-        Overload allowed over the mean.
 
     Examples
     --------

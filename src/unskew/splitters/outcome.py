@@ -22,23 +22,12 @@ CHECKPOINTS = 1000
 class ImbalanceCurve:
     """The imbalance ``I(t) = max - mean`` of the loads, in tuples, as the stream goes on.
 
-    Parameters
-    ----------
-    tuples
-        Tuples of the stream up to each checkpoint; the last one is the end.
-    imbalance
-        That of the channels' loads.
-    bound
-        Sum over the sources of the imbalance of the loads that each has caused: never less than `imbalance`.
-
-    References
-    ----------
-    Nasir et al., Partial Key Grouping, sections 2 and 3.2.
+    See sections 2 and 3.2 of Partial Key Grouping. The bound is never less than the imbalance.
     """
 
-    tuples: NDArray[np.int64]
-    imbalance: Column
-    bound: Column
+    tuples: NDArray[np.int64]  # of the stream up to each checkpoint; the last one is the end
+    imbalance: Column  # of the channels' loads
+    bound: Column  # sum over the sources of the imbalance of the loads that each has caused
 
     @property
     def at_end(self) -> float:
@@ -78,21 +67,11 @@ def imbalance_curve(stream: SplitStream, checkpoints: int = CHECKPOINTS) -> Imba
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """State that a count per key takes: one counter wherever a key has been.
-
-    Parameters
-    ----------
-    per_worker
-        Counters on each channel.
-    keys
-        Distinct keys, which is what key grouping takes.
-    most_channels
-        Channels of the key that lives on the most of them.
-    """
+    """State that a count per key takes: one counter wherever a key has been."""
 
     per_worker: Loads
-    keys: int
-    most_channels: int
+    keys: int  # distinct keys, which is what key grouping takes
+    most_channels: int  # of the key that lives on the most of them
 
     @property
     def total(self) -> int:
@@ -126,15 +105,9 @@ def count_counters(stream: SplitStream) -> Counters:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike two runs over the same stream chose.
+    """How alike two runs over the same stream chose."""
 
-    Parameters
-    ----------
-    equal
-        Share of the tuples that went to the same channel.
-    """
-
-    equal: float
+    equal: float  # share of the tuples that went to the same channel
 
     @property
     def jaccard(self) -> float:

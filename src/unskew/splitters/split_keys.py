@@ -28,17 +28,6 @@ _SHORT = np.uint64(40)
 class SplitKeys:
     """A few keys, and the channels that share each of them.
 
-    Parameters
-    ----------
-    hashes
-        64-bit hashes of the keys, all different.
-    list_of
-        Which list of candidates each key has; keys may share one.
-    offsets
-        Where the lists begin in `channels`, and where the last one ends.
-    channels
-        The candidates, list after list; a tie goes to the one that stands first.
-
     Examples
     --------
     >>> split = SplitKeys.of_table({42: (3, 1), 7: (0, 1, 2)})
@@ -46,10 +35,10 @@ class SplitKeys:
     (2, (3, 1), ())
     """
 
-    hashes: Hashes = field(default_factory=lambda: np.empty(0, np.int64))
-    list_of: Channels = field(default_factory=lambda: np.empty(0, np.int32))
-    offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
-    channels: Channels = field(default_factory=lambda: np.empty(0, np.int32))
+    hashes: Hashes = field(default_factory=lambda: np.empty(0, np.int64))  # all different
+    list_of: Channels = field(default_factory=lambda: np.empty(0, np.int32))  # keys may share a list of candidates
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))  # where each list begins
+    channels: Channels = field(default_factory=lambda: np.empty(0, np.int32))  # candidates; ties go to the first
 
     @classmethod
     def of_table(cls, split: Mapping[int, Sequence[int]]) -> SplitKeys:
@@ -116,19 +105,8 @@ class SplitKeys:
 
     def follow(self, hashes: Hashes, salts: Salts, distinct: bool, loads: Loads, channels: Channels) -> None:
         """Fill in loads and channels; keys that are not split have two choices, or without salts the channels given."""
-        index = self._index
-        _kernel_split(
-            hashes,
-            index.shift,
-            index.keys,
-            index.values,
-            self.offsets,
-            self.channels,
-            salts,
-            distinct,
-            loads,
-            channels,
-        )
+        index, lists = self._index, (self.offsets, self.channels)
+        _kernel_split(hashes, index.shift, index.keys, index.values, *lists, salts, distinct, loads, channels)
 
     @cached_property
     def _index(self) -> HashIndex:
@@ -159,12 +137,12 @@ def _kernel_split(
     Without salts the others stay on the channels that they have. The least load is found by a scan over words that hold
     load and place, in four independent minima: no branch, and no step that waits for the one before.
 
-    Long lists are seldom scanned. Loads only grow. So once the least load of a list is known (`level`), the candidates
-    before `position` lie above it for good, and the next one still on that level is the answer; all are compared only
+    Long lists are seldom scanned. Loads only grow, so once the least load of a list is known (`level`), the candidates
+    before `position` lie above it for good, and the next one still on that level is the answer. All are compared only
     when none is left. At first, and always for short lists, `position` is the end of the list.
 
-    All in one function, with unsigned indices: calls with arrays and checks for negative indices take most of the time
-    otherwise.
+    It is one function with unsigned indices because calls with arrays and checks for negative indices would take most
+    of the time.
     """
     position, level = offsets[1:].copy(), np.zeros(len(offsets) - 1, np.int64)
     hashed, last = len(salts) > 0, np.uint64(len(index_keys) - 1)

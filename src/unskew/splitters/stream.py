@@ -22,23 +22,11 @@ _FEED_SEED = 2**62  # hash functions that no scheme uses
 
 @dataclass(frozen=True, eq=False)
 class SplitStream:
-    """Where the tuples of a stream went.
+    """Where the tuples of a stream went."""
 
-    Parameters
-    ----------
-    hashes
-        64-bit hashes of the tuples' keys.
-    sources
-        The source of each tuple.
-    channels
-        The channel of each tuple.
-    source_count, workers
-        How many of each there are.
-    """
-
-    hashes: Hashes
-    sources: Channels
-    channels: Channels
+    hashes: Hashes  # of the tuples' keys
+    sources: Channels  # of each tuple
+    channels: Channels  # of each tuple
     source_count: int
     workers: int
 
@@ -74,7 +62,10 @@ def split_stream(
     estimate: Estimate = "local",
     probe_tuples: int = PROBE_TUPLES,
 ) -> SplitStream:
-    """Route a stream as several sources would, tuple by tuple.
+    """Route a stream as several sources would, tuple by tuple; section 3.2 of Partial Key Grouping.
+
+    The sum of the sources' imbalances bounds the imbalance of all, so a source that balances its own tuples does its
+    part. Under local estimation sources are independent of each other, and run here one after the other.
 
     Parameters
     ----------
@@ -92,15 +83,6 @@ def split_stream(
         (LP). A scheme that asks for no loads runs the same under all three.
     probe_tuples
         Tuples of the whole stream between two probes.
-
-    Notes
-    -----
-    The sum of the sources' imbalances bounds the imbalance of all, so a source that balances its own tuples does its
-    part. Under local estimation sources are independent of each other, and run here one after the other.
-
-    References
-    ----------
-    Nasir et al., Partial Key Grouping, section 3.2.
 
     Examples
     --------

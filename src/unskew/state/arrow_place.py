@@ -19,8 +19,6 @@ import pyarrow.fs
 from unskew.errors import CheckpointError
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
-S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-S3_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 NO_EXCLUSIVE_CREATE = (
     "use a disk that driver and executors share, S3 with boto3 installed, or a filesystem whose fsspec package "
     'refuses to open an existing file in mode "xb", such as recent gcsfs and adlfs'
@@ -37,34 +35,26 @@ class ArrowPlace:
     root: str
 
     def create(self, name: str, data: bytes) -> bool:
-        """Open a file in mode "xb", which a filesystem refuses if there is one, where it knows this mode."""
+        """Open a file in mode "xb", which a filesystem that knows this mode refuses if there is one."""
         if self._fsspec is None:
-            raise self._no_exclusive_create("Python cannot create a file here only if there is none")
+            what = "Python cannot create a file here only if there is none"
+            raise CheckpointError(what, where=self.root, hint=NO_EXCLUSIVE_CREATE)
         filesystem, root = self._fsspec
         path = f"{root.rstrip('/')}/{name}"
-
-        def put() -> None:
-            with filesystem.open(path, "xb") as file:
-                file.write(data)
-
+        folder = path.rpartition("/")[0]
         try:
-            _with_folder(put, lambda: filesystem.makedirs(path.rpartition("/")[0], exist_ok=True))
+            _put(data, lambda: filesystem.open(path, "xb"), lambda: filesystem.makedirs(folder, exist_ok=True))
         except FileExistsError:
             return False
         except (NotImplementedError, ValueError) as error:
-            raise self._no_exclusive_create(
-                f"fsspec cannot create a file here only if there is none: {error}"
-            ) from error
+            what = f"fsspec cannot create a file here only if there is none: {error}"
+            raise CheckpointError(what, where=self.root, hint=NO_EXCLUSIVE_CREATE) from error
         return True
 
     def write(self, name: str, data: bytes) -> None:
         with self._asking(name) as (filesystem, path):
-
-            def put() -> None:
-                with filesystem.open_output_stream(path) as stream:
-                    stream.write(data)
-
-            _with_folder(put, lambda: filesystem.create_dir(path.rpartition("/")[0], recursive=True))
+            folder = path.rpartition("/")[0]
+            _put(data, lambda: filesystem.open_output_stream(path), lambda: filesystem.create_dir(folder))
 
     def replace(self, name: str, data: bytes) -> None:
         """Write another file and move it over this one."""
@@ -122,58 +112,53 @@ class ArrowPlace:
 
     @cached_property
     def _fsspec(self) -> tuple[Any, str] | None:
-        """The filesystem and the path of the root on it, None if fsspec or its part for this scheme is missing."""
+        """The filesystem and the path of the root on it; None if fsspec or its part for this scheme is missing."""
         if find_spec("fsspec") is None:
             return None
-        try:
+        with suppress(ImportError, ValueError):
             filesystem, root = import_module("fsspec.core").url_to_fs(self.root)
-        except (ImportError, ValueError):
-            return None
-        return filesystem, root
-
-    def _no_exclusive_create(self, what: str) -> CheckpointError:
-        return CheckpointError(what, where=self.root, hint=NO_EXCLUSIVE_CREATE)
+            return filesystem, root
+        return None
 
 
-def _with_folder(put: Callable[[], None], make_folder: Callable[[], None]) -> None:
-    """Make the folder only where it is missed: object stores have none, and would keep an empty object for it."""
+def _put(data: bytes, opened: Callable[[], Any], make_folder: Callable[[], object]) -> None:
+    """Make the folder only if it is missing: object stores have none, and would keep an empty object for it."""
     try:
-        put()
+        with opened() as file:
+            file.write(data)
     except FileNotFoundError:
         make_folder()
-        put()
+        with opened() as file:
+            file.write(data)
 
 
 def located(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     """Return the filesystem of a place, any that Arrow knows (local, S3, Azure, GCS, HDFS), and the path on it.
 
-    Arrow takes credentials from where the tools of each cloud take them, the environment among others. Places are
-    written as Hadoop writes them, with a space as a space and a percent sign as a percent sign.
+    Arrow finds credentials where each cloud's own tools do, for example in the environment. Places are written as
+    Hadoop writes them, with a space as a space and a percent sign as a percent sign.
 
     >>> located("file:/tmp/my checkpoint")[1], located("file:///tmp/100%")[1], located("/tmp/a")[1]
     ('/tmp/my checkpoint', '/tmp/100%', '/tmp/a')
     """
     scheme, _, rest = uri.partition("://")
+    if is_local(uri):
+        return pyarrow.fs.LocalFileSystem(), rest or uri.removeprefix("file:")
     try:
-        if uri.startswith("file:"):
-            return pyarrow.fs.LocalFileSystem(), rest or uri.removeprefix("file:")
-        if not rest:
-            return pyarrow.fs.LocalFileSystem(), uri
+        if scheme in S3_SCHEMES:
+            scheme = "s3"
+            if endpoint := s3_endpoint():
+                where = urlsplit(endpoint)
+                return pyarrow.fs.S3FileSystem(endpoint_override=where.netloc, scheme=where.scheme), rest
+            if s3_region():
+                return pyarrow.fs.S3FileSystem(), rest
         authority, slash, path = rest.partition("/")
-        if scheme not in S3_SCHEMES:
-            return pyarrow.fs.FileSystem.from_uri(f"{scheme}://{authority}{slash}{quote(path)}")  # type: ignore[no-any-return]
-        endpoint = s3_endpoint()
-        if endpoint is not None:
-            where = urlsplit(endpoint)
-            return pyarrow.fs.S3FileSystem(endpoint_override=where.netloc, scheme=where.scheme), rest
-        if s3_region() is not None:
-            return pyarrow.fs.S3FileSystem(), rest
-        return pyarrow.fs.FileSystem.from_uri(f"s3://{authority}{slash}{quote(path)}")  # type: ignore[no-any-return]
+        return pyarrow.fs.FileSystem.from_uri(f"{scheme}://{authority}{slash}{quote(path)}")  # type: ignore[no-any-return]
     except (pa.ArrowInvalid, OSError) as error:
         raise CheckpointError(
             f"this place cannot be reached from Python: {error}",
             where=uri,
-            hint="see docs/how-to/clusters.md for what executors need to reach a checkpoint",
+            hint="see docs/guides/clusters.md for what executors need to reach a checkpoint",
         ) from None
 
 
@@ -188,9 +173,9 @@ def is_local(uri: str) -> bool:
 
 def s3_endpoint() -> str | None:
     """Return the address of the S3 server that the environment names, None for Amazon's own."""
-    return next((os.environ[name] for name in S3_ENDPOINTS if os.environ.get(name)), None)
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 def s3_region() -> str | None:
     """Return the region that the environment names."""
-    return next((os.environ[name] for name in S3_REGIONS if os.environ.get(name)), None)
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None

@@ -15,19 +15,17 @@ class NotHereError(Exception):
     """What a task has to read has not come with its parcels."""
 
 
-@dataclass(eq=False)
-class Mail:
-    """Parts of files by name, as far as a task has them; of a `Place` only what tasks do."""
+class _Mail:
+    """The part of `Place` that a task needs."""
 
-    arrived: dict[str, list[tuple[int, pa.Buffer]]] = field(default_factory=dict)
-    written: dict[str, bytes] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.arrived: dict[str, list[tuple[int, pa.Buffer]]] = {}  # offset and contents, by name
+        self.written: dict[str, bytes] = {}
 
     def write(self, name: str, data: bytes) -> None:
-        """Keep a file that the driver will write."""
         self.written[name] = data
 
     def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
-        """Return a part of a file that has come."""
         for start, data in self.arrived.get(name, ()):
             if start <= offset and offset + length <= start + data.size:
                 return data.slice(offset - start, length)
@@ -38,30 +36,18 @@ class Mail:
 class CarriedFiles(Files):
     """What one task knows of the files below a root.
 
-    It reads what has come (`take_in`), and raises `NotHereError` for anything else. What it writes is kept until
-    somebody takes it along (`leaving`); nothing is durable before the driver has written it.
-
-    Examples
-    --------
-    >>> files = CarriedFiles("hdfs://ck/unskew")
-    >>> files.take_in("state/7/a-0.arrow", 64, b"some state")
-    >>> files._place.read_range("state/7/a-0.arrow", 69, 5).to_pybytes()
-    b'state'
-    >>> files.write("state/8/b-0.arrow", b"more")
-    >>> list(files.leaving())
-    [('state/8/b-0.arrow', b'more')]
+    It reads what has come (`take_in`), and raises `NotHereError` for anything else. It keeps what it writes until
+    `leaving`; nothing is durable before the driver has written it.
     """
 
-    mail: Mail = field(default_factory=Mail)
+    mail: _Mail = field(default_factory=_Mail)
 
     @property
     def _place(self) -> Any:
         return self.mail
 
     def take_in(self, name: str, offset: int, data: bytes | pa.Buffer) -> None:
-        """Keep a part of a file that has come."""
         self.mail.arrived.setdefault(name, []).append((offset, pa.py_buffer(data)))
 
     def leaving(self) -> Iterable[tuple[str, bytes]]:
-        """Return the files that were written here."""
         return self.mail.written.items()

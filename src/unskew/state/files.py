@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from uuid import uuid4
 
 import pyarrow as pa
@@ -39,37 +38,21 @@ class Piece:
 
 @dataclass(frozen=True)
 class Files:
-    """Durable files below a root. A plain value: each process that uses it opens the filesystem for itself.
+    """Durable files below a root. A plain value: each process that uses it opens the filesystem itself.
 
-    Names are relative to the root, with slashes between folders; folders come with their first file. Whatever a
-    method has written survives a power failure once it returns. Every failure is a `CheckpointError` that names the
-    full path.
-
-    Parameters
-    ----------
-    root
-        A path or a URI as Hadoop writes it: ``/ck/unskew``, ``file:/ck/unskew``, ``s3a://bucket/ck/unskew``.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     epochs = Files(folder).child("epochs")
-    ...     epochs.create("1", b"mine"), epochs.create("1", b"yours"), epochs.read("1"), epochs.names()
-    (True, False, b'mine', ['1'])
+    Names are relative to the root, with slashes between folders; folders come with their first file. What a method has
+    written survives a power failure once it returns. Every failure is a `CheckpointError` that names the full path.
     """
 
-    root: str
+    root: str  # a path or a URI as Hadoop writes it: /ck/unskew, file:/ck/unskew, s3a://bucket/ck/unskew
 
     def child(self, name: str) -> Files:
-        """Return the files below a folder."""
         return Files(self._full(name))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file that must not exist yet. Of several who try at once, one succeeds.
+        """Write a file that must not exist yet; of several callers at once, one succeeds.
 
-        Returns True if the file now holds `data`, and False if it holds something else. If an earlier try wrote the
-        file although it seemed to fail, as after a time-out, the result is True.
+        Returns whether the file now holds `data`, even if a try that seemed to fail, as after a time-out, wrote it.
         """
         failure: OSError | None = None
         for number in range(TRIES):
@@ -97,12 +80,10 @@ class Files:
             self._place.replace(name, data)
 
     def read(self, name: str) -> bytes:
-        """Return the contents of a file."""
         with self._explaining("read", name, LOST):
             return self._place.read(name)
 
     def read_or_none(self, name: str) -> bytes | None:
-        """Return the contents of a file, or None if it does not exist."""
         with self._explaining("read", name, LOST):
             try:
                 return self._place.read(name)
@@ -110,7 +91,7 @@ class Files:
                 return None
 
     def read_piece(self, piece: Piece) -> pa.Buffer:
-        """Return a piece after checking its length and checksum. The rest of the file is not read."""
+        """Return a piece after checking its length and checksum, without reading the rest of the file."""
         return self.read_pieces([piece])
 
     def read_pieces(self, pieces: Sequence[Piece]) -> pa.Buffer:
@@ -133,22 +114,20 @@ class Files:
             return sorted(name for name in self._place.names(folder) if not name.startswith(SCRATCH))
 
     def exists(self, name: str) -> bool:
-        """Tell whether a file exists."""
         with self._explaining("looked for", name, UNREACHABLE):
             return self._place.exists(name)
 
     def remove(self, name: str) -> None:
-        """Remove a file if it exists. Its folder stays."""
         with self._explaining("removed", name, UNREACHABLE):
             self._place.remove(name)
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder, if it exists, with all that is in it."""
+        """Remove a folder and all that is in it, if it exists."""
         with self._explaining("removed", name, UNREACHABLE):
             self._place.remove_folder(name)
 
     def probe(self) -> None:
-        """Check that this place refuses to create a file twice. Without that, two drivers could both go on."""
+        """Check that this place refuses to create a file twice. Otherwise, two drivers could both go on."""
         name = f"{SCRATCH}{uuid4().hex}"
         first = self.create(name, b"first")
         try:
@@ -157,18 +136,15 @@ class Files:
         finally:
             self.remove(name)
         if not kept:
-            raise CheckpointError(
-                "this place lets a file be created twice, so it cannot keep two drivers apart",
-                where=self.root,
-                hint=NO_EXCLUSIVE_CREATE,
-            )
+            what = "this place lets a file be created twice, so it cannot keep two drivers apart"
+            raise CheckpointError(what, where=self.root, hint=NO_EXCLUSIVE_CREATE)
 
     def enclosed(self, pieces: Iterable[Piece]) -> Mapping[Piece, bytes]:
-        """Return those of some pieces that tasks must be given; none where tasks read for themselves."""
+        """Return those of some pieces that the driver must send to tasks; none where tasks read for themselves."""
         return {}
 
     def take_in(self, name: str, offset: int, data: bytes | pa.Buffer) -> None:
-        """Keep a part of a file that a task was given."""
+        """Keep a part of a file that was sent to a task."""
         raise NotImplementedError("tasks read for themselves here")
 
     def leaving(self) -> Iterable[tuple[str, bytes]]:
@@ -176,7 +152,7 @@ class Files:
         return ()
 
     def deliver(self, written: Iterable[tuple[str, bytes]], manifests: Iterable[Piece]) -> None:
-        """Write what left tasks, so that it is durable; `manifests` say where the next batch begins to read."""
+        """Write durably what left tasks; the next batch begins by reading `manifests`."""
         for name, data in written:
             self.write(name, data)
 
@@ -206,23 +182,13 @@ class PieceWriter:
     Files are called ``{folder}/{name}-{k}.arrow``; a new one begins once the current one holds `ROLL_BYTES`. Pieces
     begin at multiples of 64, so that Arrow can read them in place. A piece may be read after `close`, or after the
     ``with`` block if no exception left it.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     files = Files(folder)
-    ...     with PieceWriter(files, "chunks", "batch-7") as writer:
-    ...         piece = writer.write(b"some state")
-    ...     piece.file, files.read_piece(piece).to_pybytes(), writer.files_written
-    ('chunks/batch-7-0.arrow', b'some state', ['chunks/batch-7-0.arrow'])
     """
 
     def __init__(self, files: Files, folder: str, name: str) -> None:
-        self._files, self._folder, self._name = files, folder, name
+        self._files, self._start = files, f"{folder}/{name}"
         self._parts: list[bytes | pa.Buffer] = []
         self._size = 0
-        self._written: list[str] = []
+        self.files_written: list[str] = []
 
     def write(self, data: bytes | pa.Buffer) -> Piece:
         """Add a piece and return where it will be."""
@@ -239,21 +205,16 @@ class PieceWriter:
         """Write what is not yet written. Afterwards all pieces are durable."""
         if self._parts:
             self._files.write(self._current, b"".join(self._parts))
-            self._written.append(self._current)
+            self.files_written.append(self._current)
             self._parts, self._size = [], 0
 
     @property
-    def files_written(self) -> list[str]:
-        """The names of the files, in the order they were written."""
-        return list(self._written)
-
-    @property
     def _current(self) -> str:
-        return f"{self._folder}/{self._name}-{len(self._written)}.arrow"
+        return f"{self._start}-{len(self.files_written)}.arrow"
 
     def __enter__(self) -> PieceWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.close()

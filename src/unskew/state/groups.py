@@ -1,4 +1,4 @@
-"""Rows of one batch, grouped by key."""
+"""Rows of one batch, grouped by key; keys are compared exactly."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 from pyarrow import types
 
 from unskew.errors import ArgumentError
-from unskew.state.same_keys import same_keys
 
 Hashes = NDArray[np.int64]
 Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The distinct keys of some rows, in the order of their first appearance, and which rows each has.
+    """The distinct keys of some rows, in the order of their first appearance, and the rows of each.
 
     Parameters
     ----------
     hashes
-        Hash of each group's key, int64[G]. Two different keys may share a hash: they are two groups.
+        Hash of each group's key, int64[G]. Different keys that share a hash are different groups.
     keys
         The key columns, one row per group, of plain types.
     group_of_row
-        Group of each row, int64[n]; empty where there are keys but no rows (timers).
+        Group of each row, int64[n]; empty if there are keys but no rows (timers).
 
     Examples
     --------
@@ -54,7 +55,7 @@ class Groups:
 
     @cached_property
     def counts(self) -> Numbers:
-        """Rows of each group, int64[G]."""
+        """Number of rows of each group, int64[G]."""
         return np.bincount(self.group_of_row, minlength=len(self)).astype(np.int64, copy=False)
 
     @cached_property
@@ -64,7 +65,7 @@ class Groups:
 
     @cached_property
     def order(self) -> Numbers:
-        """The rows of group 0, of group 1, ..., each group's in source order, int64[n]."""
+        """The rows of group 0, then of group 1, ..., each group's rows in source order, int64[n]."""
         return _kernel_order(self.group_of_row, self.starts)
 
     def one_row_each(self) -> Groups:
@@ -72,7 +73,7 @@ class Groups:
         return Groups(self.hashes, self.keys, np.arange(len(self)))
 
     def apart(self, labels: NDArray[np.int32]) -> tuple[Groups, NDArray[np.int32]]:
-        """Return groups of rows that agree in their key and in their label, and the label of each.
+        """Group by key and label; returns the groups and the label of each.
 
         >>> groups = Groups(np.array([5]), pa.table({"user": ["ada"]}), np.array([0, 0, 0]))
         >>> apart, labels = groups.apart(np.array([2, 1, 2], np.int32))
@@ -84,7 +85,7 @@ class Groups:
         whole = self.group_of_row[first_row]
         return Groups(self.hashes[whole], self.keys.take(pa.array(whole)), group_of_row), labels[first_row]
 
-    def subset(self, where: NDArray[np.bool_]) -> Groups:
+    def subset(self, where: Mask) -> Groups:
         """Return the groups for which `where` holds, without rows."""
         chosen = np.flatnonzero(where)
         return Groups(self.hashes[chosen], self.keys.take(pa.array(chosen)), np.empty(0, np.int64))
@@ -93,17 +94,8 @@ class Groups:
 def group_rows(rows: pa.Table, hashes: Hashes, key: Sequence[str]) -> Groups:
     """Group rows whose key columns are equal; null equals null and NaN equals NaN.
 
-    Exact whatever the hashes: every row is compared with the first row of its group. O(rows), one pass over the
-    hashes and one comparison of the key columns; a hash that different keys share costs another pass per such key.
-
-    Parameters
-    ----------
-    rows
-        Any table with the key columns.
-    hashes
-        Hash of each row's key: equal keys have equal hashes. Not checked.
-    key
-        Names of the key columns.
+    Equal keys must have equal hashes. The result is exact even if different keys share a hash, because every row is
+    compared with the first row of its group. O(rows); each key that shares a hash with another costs one more pass.
     """
     if len(hashes) != rows.num_rows:
         raise ArgumentError("every row needs a hash", got=(rows.num_rows, len(hashes)))
@@ -121,7 +113,7 @@ def group_rows(rows: pa.Table, hashes: Hashes, key: Sequence[str]) -> Groups:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return a schema whose columns hold the same values in types that every function of Arrow's works on."""
+    """Return the schema with dictionaries and views replaced by plain types, which all Arrow functions support."""
     return pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
 
 
@@ -133,9 +125,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if types.is_binary_view(kind) else kind
 
 
-def _separate(
-    columns: pa.Table, group_of_row: Numbers, first_row: Numbers, alike: NDArray[np.bool_]
-) -> tuple[Numbers, Numbers]:
+def _separate(columns: pa.Table, group_of_row: Numbers, first_row: Numbers, alike: Mask) -> tuple[Numbers, Numbers]:
     """Give keys that share a hash groups of their own, then number all groups by first appearance."""
     group_of_row, leaders = group_of_row.copy(), list(first_row)
     strangers = np.flatnonzero(~alike)
@@ -149,9 +139,69 @@ def _separate(
         leaders.extend(leader)
         strangers = strangers[~matches]
     order = np.argsort(leaders)
-    number = np.empty(len(leaders), np.int64)
-    number[order] = np.arange(len(leaders))
-    return number[group_of_row], np.array(leaders, np.int64)[order]
+    return np.argsort(order)[group_of_row], np.array(leaders, np.int64)[order]
+
+
+def same_keys(left: pa.Table, right: pa.Table) -> Mask:
+    """Tell for each row whether two tables of one schema hold equal keys; null equals null, NaN NaN, and -0.0 0.0."""
+    matches = np.ones(left.num_rows, np.bool_)
+    for one, other in zip(left.columns, right.columns, strict=True):
+        matches &= _same(joined(one), joined(other))
+    return matches
+
+
+def joined(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, without a copy if it has one chunk."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _same(left: pa.Array, right: pa.Array) -> Mask:
+    values = _same_values(left, right)
+    if left.null_count == 0 and right.null_count == 0:
+        return values
+    left_valid, right_valid = _boolean(left.is_valid()), _boolean(right.is_valid())
+    return np.where(left_valid & right_valid, values, left_valid == right_valid)
+
+
+def _same_values(left: pa.Array, right: pa.Array) -> Mask:
+    """Compare two arrays; the result is arbitrary where either is null."""
+    kind = left.type
+    if types.is_dictionary(kind):
+        return _same(left.dictionary_decode(), right.dictionary_decode())
+    if types.is_struct(kind):
+        matches = np.ones(len(left), np.bool_)
+        for one, other in zip(left.flatten(), right.flatten(), strict=True):
+            matches &= _same(one, other)
+        return matches
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _same_lists(left, right)
+    if types.is_null(kind):
+        return np.ones(len(left), np.bool_)
+    matches = _boolean(pc.fill_null(pc.equal(left, right), False))
+    if types.is_floating(kind):
+        matches |= _boolean(pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
+    return matches
+
+
+def _same_lists(left: pa.Array, right: pa.Array) -> Mask:
+    lengths, other_lengths = _lengths(left), _lengths(right)
+    matches: Mask = lengths == other_lengths
+    rows = np.flatnonzero(matches & (lengths > 0))
+    if rows.size:
+        at = pa.array(rows)
+        elements = _same(left.take(at).flatten(), right.take(at).flatten())
+        starts = np.cumsum(lengths[rows]) - lengths[rows]
+        matches[rows] = np.logical_and.reduceat(elements, starts)
+    return matches
+
+
+def _lengths(lists: pa.Array) -> Numbers:
+    """Return the number of elements of each list, -1 for null."""
+    return np.asarray(pc.fill_null(pc.cast(pc.list_value_length(lists), pa.int64()), -1).to_numpy(zero_copy_only=False))
+
+
+def _boolean(array: pa.Array) -> Mask:
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 @njit(cache=True)

@@ -1,8 +1,8 @@
 """Where in the log each key's row lies: an open-addressing hash table over arrays that may be memory-mapped.
 
 Each bucket holds a key's hash, the position of its row and the row's size in bytes. A position is the sequence number
-of a chunk, shifted left by 32 bits, plus the row within it; sequence numbers start at 1, so that 0 means an empty
-bucket and a file of zeros is an empty index. Different keys with the same hash have a bucket each.
+of a chunk, shifted left by 32 bits, plus the row within it. Sequence numbers start at 1, so position 0 means an empty
+bucket, and a file of zeros is an empty index. Different keys with the same hash have a bucket each.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Allocate = Callable[[str, int], Numbers]
+from unskew.state.groups import Mask, Numbers
+
+Allocate = Callable[[str, int], Numbers]  # gives zeros by name and length; a second array replaces the first
 
 ABSENT = -1
 ROW_BITS = 32
 SMALLEST_CAPACITY = 1024
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_HASH, _POSITION, _SIZE = 0, 1, 2
-_WORDS = 3
+_HASH, _POSITION, _SIZE, _WORDS = 0, 1, 2, 3
 _ROWS, _BYTES = 0, 1
 
 
@@ -34,32 +33,17 @@ def positions_of(sequence: int, rows: int) -> Numbers:
 
 
 def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous read-only view: one kind of array, one compilation of each kernel."""
+    """Return a contiguous read-only view: with one kind of array, numba compiles each kernel once."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
 class KeyIndex:
-    """Finds the rows of keys by hash, and counts rows and bytes per slot as they change.
+    """Finds the rows of keys by hash, and counts rows and bytes per slot as they change; O(1) per key.
 
-    O(1) per key; at most five eighths full, doubling when it would be fuller. Deleting closes the gap, so that there
-    are never any remains. Rows are named by hash and position; buckets are good until the next change.
-
-    Parameters
-    ----------
-    allocate
-        Gives an array of zeros by name and length; one asked for twice replaces the first.
-    buckets, slots
-        The arrays, as `allocate` gave them once.
-
-    Examples
-    --------
-    >>> index = KeyIndex.empty(lambda name, length: np.zeros(length, np.int64), slots=4)
-    >>> hashes, positions = np.array([7, -2]), positions_of(1, 2)
-    >>> _ = index.insert(hashes, positions, sizes=np.array([10, 20]))
-    >>> index.rows, index.find(np.array([-2, 8])).tolist()[1], index.slot_bytes.tolist()
-    (2, -1, [0, 0, 20, 10])
+    It doubles when it would be more than five eighths full, and a delete closes its gap. A row is known by hash and
+    position; bucket numbers are valid until the next change.
     """
 
     def __init__(self, allocate: Allocate, buckets: Numbers, slots: Numbers) -> None:
@@ -70,18 +54,15 @@ class KeyIndex:
 
     @classmethod
     def empty(cls, allocate: Allocate, slots: int, expected_rows: int = 0) -> KeyIndex:
-        """Make an index without keys."""
         buckets = allocate("index", _capacity_for(expected_rows) * _WORDS)
         return cls(allocate, buckets, allocate("slots", 2 * slots))
 
     @property
     def slot_rows(self) -> Numbers:
-        """Keys per slot."""
         return self._slots[:, _ROWS].copy()
 
     @property
     def slot_bytes(self) -> Numbers:
-        """Bytes per slot."""
         return self._slots[:, _BYTES].copy()
 
     def find(self, hashes: Numbers, after: Numbers | None = None) -> Numbers:
@@ -90,12 +71,16 @@ class KeyIndex:
         return _kernel_find(fixed(hashes), fixed(start), self._buckets)
 
     def positions(self, buckets: Numbers) -> Numbers:
-        """Return the position held in each bucket, 0 for `ABSENT`."""
+        """Return the position in each bucket, 0 for `ABSENT`."""
         return np.where(buckets == ABSENT, 0, self._buckets[buckets, _POSITION])
 
     def sizes(self, hashes: Numbers, positions: Numbers) -> Numbers:
         """Return the bytes of the rows at these positions, 0 where there is none."""
-        return _kernel_sizes(fixed(hashes), fixed(positions), self._buckets)
+        return np.maximum(_kernel_sizes(fixed(hashes), fixed(positions), self._buckets), 0)
+
+    def is_live(self, hashes: Numbers, positions: Numbers) -> Mask:
+        """Tell which of these positions hold the latest row of a key."""
+        return np.not_equal(_kernel_sizes(fixed(hashes), fixed(positions), self._buckets), ABSENT)
 
     def insert(self, hashes: Numbers, positions: Numbers, sizes: Numbers) -> Mask:
         """Add keys that are not held; returns which of them share their hash with a key that was there before."""
@@ -104,23 +89,16 @@ class KeyIndex:
         return _kernel_insert(fixed(hashes), fixed(positions), fixed(sizes), self._buckets, self._slots)
 
     def replace(self, hashes: Numbers, old: Numbers, new: Numbers, sizes: Numbers) -> None:
-        """Give the keys whose rows lie at the old positions new rows."""
         _kernel_replace(fixed(hashes), fixed(old), fixed(new), fixed(sizes), self._buckets, self._slots)
 
     def move(self, hashes: Numbers, old: Numbers, new: Numbers) -> None:
-        """Let the rows at the old positions lie at the new ones."""
         _kernel_move(fixed(hashes), fixed(old), fixed(new), self._buckets)
 
     def delete(self, hashes: Numbers, positions: Numbers) -> None:
-        """Forget the keys whose rows lie at these positions."""
         self.rows -= int(_kernel_delete(fixed(hashes), fixed(positions), self._buckets, self._slots))
 
-    def is_live(self, hashes: Numbers, positions: Numbers) -> Mask:
-        """Tell which of these positions hold the row of a key, and not an outdated one."""
-        return _kernel_is_live(fixed(hashes), fixed(positions), self._buckets)
-
     def apply(self, hashes: Numbers, positions: Numbers, sizes: Numbers, *, removed: bool) -> None:
-        """Read rows of a log: each hash stands for one key, which now lies here or is removed."""
+        """Replay rows of a log in which each hash stands for one key, which now lies here or is removed."""
         done = 0
         while done < len(hashes):
             # how many keys are new is not known before: room for some is enough to go on
@@ -154,10 +132,8 @@ def _most_rows(capacity: int) -> int:
 
 
 def _capacity_for(rows: int) -> int:
-    capacity = SMALLEST_CAPACITY
-    while _most_rows(capacity) < rows:
-        capacity *= 2
-    return capacity
+    """Return the smallest power of two of which `rows` fill at most five eighths."""
+    return max(SMALLEST_CAPACITY, 1 << (-(-rows * 8 // 5) - 1).bit_length())
 
 
 @njit(cache=True)
@@ -171,6 +147,14 @@ def _shift(buckets: Any) -> Any:
 @njit(cache=True)
 def _home(hashed: Any, shift: Any) -> Any:
     return np.int64((np.uint64(hashed) * _GOLDEN) >> shift)
+
+
+@njit(cache=True)
+def _of_hash(hashed: Any, bucket: Any, buckets: Any) -> Any:
+    """Return the next bucket from here on that has this hash, or is empty."""
+    while buckets[bucket, _POSITION] != 0 and buckets[bucket, _HASH] != hashed:
+        bucket = (bucket + 1) & (len(buckets) - 1)
+    return bucket
 
 
 @njit(cache=True)
@@ -221,10 +205,8 @@ def _kernel_find(hashes: Numbers, after: Numbers, buckets: Numbers) -> Numbers:
     last, shift = len(buckets) - 1, _shift(buckets)
     found = np.empty(len(hashes), np.int64)
     for i in range(len(hashes)):
-        hashed = hashes[i]
-        bucket = _home(hashed, shift) if after[i] == ABSENT else (after[i] + 1) & last
-        while buckets[bucket, _POSITION] != 0 and buckets[bucket, _HASH] != hashed:
-            bucket = (bucket + 1) & last
+        start = _home(hashes[i], shift) if after[i] == ABSENT else (after[i] + 1) & last
+        bucket = _of_hash(hashes[i], start, buckets)
         found[i] = bucket if buckets[bucket, _POSITION] != 0 else ABSENT
     return found
 
@@ -232,11 +214,10 @@ def _kernel_find(hashes: Numbers, after: Numbers, buckets: Numbers) -> Numbers:
 @njit(cache=True)
 def _kernel_sizes(hashes: Numbers, positions: Numbers, buckets: Numbers) -> Numbers:
     shift = _shift(buckets)
-    sizes = np.zeros(len(hashes), np.int64)
+    sizes = np.empty(len(hashes), np.int64)
     for i in range(len(hashes)):
         bucket = _at(hashes[i], positions[i], shift, buckets)
-        if bucket != ABSENT:
-            sizes[i] = buckets[bucket, _SIZE]
+        sizes[i] = ABSENT if bucket == ABSENT else buckets[bucket, _SIZE]
     return sizes
 
 
@@ -256,14 +237,12 @@ def _kernel_insert(hashes: Numbers, positions: Numbers, sizes: Numbers, buckets:
     last, shift = len(buckets) - 1, _shift(buckets)
     shared = np.zeros(len(hashes), np.bool_)
     for i in range(len(hashes)):
-        hashed = hashes[i]
-        bucket = _home(hashed, shift)
+        bucket = _of_hash(hashes[i], _home(hashes[i], shift), buckets)
+        shared[i] = buckets[bucket, _POSITION] != 0
         while buckets[bucket, _POSITION] != 0:
-            if buckets[bucket, _HASH] == hashed:
-                shared[i] = True
             bucket = (bucket + 1) & last
-        _fill(bucket, hashed, positions[i], sizes[i], buckets)
-        _count(hashed, 1, sizes[i], slots)
+        _fill(bucket, hashes[i], positions[i], sizes[i], buckets)
+        _count(hashes[i], 1, sizes[i], slots)
     return shared
 
 
@@ -290,38 +269,23 @@ def _kernel_move(hashes: Numbers, old: Numbers, new: Numbers, buckets: Numbers) 
 
 
 @njit(cache=True)
-def _kernel_is_live(hashes: Numbers, positions: Numbers, buckets: Numbers) -> Mask:
-    shift = _shift(buckets)
-    live = np.empty(len(hashes), np.bool_)
-    for i in range(len(hashes)):
-        live[i] = _at(hashes[i], positions[i], shift, buckets) != ABSENT
-    return live
-
-
-@njit(cache=True)
 def _kernel_apply(
     hashes: Numbers, positions: Numbers, sizes: Numbers, removed: bool, buckets: Numbers, slots: Numbers
 ) -> int:
-    last, shift = len(buckets) - 1, _shift(buckets)
+    shift = _shift(buckets)
     more = 0
     for i in range(len(hashes)):
-        hashed = hashes[i]
-        bucket = _home(hashed, shift)
-        while buckets[bucket, _POSITION] != 0 and buckets[bucket, _HASH] != hashed:
-            bucket = (bucket + 1) & last
+        bucket = _of_hash(hashes[i], _home(hashes[i], shift), buckets)
         held = buckets[bucket, _POSITION] != 0
-        if removed:
-            if held:
-                _count(hashed, -1, -buckets[bucket, _SIZE], slots)
-                _empty(bucket, shift, buckets)
-                more -= 1
+        if not removed:
+            before = buckets[bucket, _SIZE] if held else 0
+            _count(hashes[i], 0 if held else 1, sizes[i] - before, slots)
+            _fill(bucket, hashes[i], positions[i], sizes[i], buckets)
+            more += 0 if held else 1
         elif held:
-            _count(hashed, 0, sizes[i] - buckets[bucket, _SIZE], slots)
-            _fill(bucket, hashed, positions[i], sizes[i], buckets)
-        else:
-            _count(hashed, 1, sizes[i], slots)
-            _fill(bucket, hashed, positions[i], sizes[i], buckets)
-            more += 1
+            _count(hashes[i], -1, -buckets[bucket, _SIZE], slots)
+            _empty(bucket, shift, buckets)
+            more -= 1
     return more
 
 

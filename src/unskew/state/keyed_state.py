@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from unskew.errors import ArgumentError, StateError
 from unskew.routing.lookup import slot_of
 from unskew.state.cache import CachePlace
 from unskew.state.chunks import VALUE_PREFIX, Columns
 from unskew.state.compaction import Compaction, Layout
-from unskew.state.entry import Entry, MemoryEntry
-from unskew.state.groups import Groups
+from unskew.state.file_entry import Entry
+from unskew.state.groups import Groups, Hashes, Mask, Numbers
 from unskew.state.index import KeyIndex, positions_of
-from unskew.state.location import Location
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk, Manifest
 from unskew.state.parts import stored
@@ -24,9 +25,6 @@ from unskew.state.recovery import Found, manifest_in, recover_index
 from unskew.state.sizes import row_bytes
 from unskew.state.store import ChunkStore
 from unskew.state.view import StateView
-
-Hashes = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 _NONCE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -38,9 +36,9 @@ class KeyedState(StateView):
     hashes. Every operation costs what it touches, not what is held, except `scan`, the selection of slots (one pass
     over the index) and opening without a cache (one pass over everything).
 
-    What a batch changes becomes one chunk of rows in the store; a chunk of rows is never changed. An index says where
-    the latest row of each key lies. Chunks are merged and cleaned a little in every commit (see
-    `unskew.state.compaction`), so that the store holds at most about twice the live rows.
+    What a batch changes becomes one chunk of rows in the store, and chunks are never changed. An index says where the
+    latest row of each key lies. Every commit merges and cleans some chunks (see `unskew.state.compaction`), so that the
+    store holds at most about twice the live rows.
 
     Examples
     --------
@@ -59,19 +57,11 @@ class KeyedState(StateView):
     """
 
     def __init__(
-        self,
-        manifest: Manifest,
-        log: ChunkLog,
-        index: KeyIndex,
-        layout: Layout,
-        slots: int,
-        memory_bytes: int | None = None,
-        found: Found = "new",
+        self, manifest: Manifest, log: ChunkLog, index: KeyIndex, layout: Layout, memory_bytes: int | None, found: Found
     ) -> None:
-        super().__init__(log, index, slots)
+        super().__init__(log, index)
         self._manifest, self._layout, self._memory_bytes = manifest, layout, memory_bytes
-        self.found = found
-        """What there was to begin with."""
+        self.found = found  # what there was to begin with
         self._shared = set(manifest.shared)
 
     @classmethod
@@ -94,50 +84,47 @@ class KeyedState(StateView):
         store
             The durable side.
         key_schema, value_schema
-            The columns; a store written with others is refused with `CheckpointError`.
+            The columns. A store written with others raises `CheckpointError`.
         slots
             Number of slots; key k lies in slot ``hash(k) mod slots``.
         deadline
-            Name of the int64 value column that `due` goes by.
+            Name of the int64 value column that `due` reads.
         cache
-            Where this channel's local copy lies; without one, everything is read from the store into memory.
+            Where this channel's local copy lies. Without one, everything is read from the store into memory.
         layout
             Sizes of chunks and when to clean them.
         memory_bytes
-            Rows that the local copy may hold. What was put least recently stays in the store alone beyond that, and is
-            read from there when it is asked for. None: as much as the cache has room for.
+            Size of the rows that the local copy may hold; defaults to what the cache has room for. Beyond it, the rows
+            put least recently stay only in the store and are read from there when needed.
         """
         columns = Columns.of(key_schema, value_schema)
-        if deadline is not None and (
-            deadline not in columns.values.names or columns.values.field(deadline).type != pa.int64()
-        ):
+        kinds = dict(zip(columns.values.names, columns.values.types, strict=True))
+        if deadline is not None and kinds.get(deadline) != pa.int64():
             raise ArgumentError("the deadline must be an int64 column of the state", got=deadline)
         manifest = manifest_in(store, columns)
-        entry: Entry = MemoryEntry() if cache is None else cache.take(manifest.nonce)
+        entry: Entry = Entry() if cache is None else cache.take(manifest.nonce)
         log = ChunkLog(store, entry, columns, manifest, deadline)
         try:
-            index, found = recover_index(log, entry, manifest, slots)
+            index, found = recover_index(log, manifest, slots)
         except BaseException:
             entry.discard()
             raise
-        return cls(manifest, log, index, layout or Layout.within(memory_bytes), slots, memory_bytes, found)
+        return cls(manifest, log, index, layout or Layout.within(memory_bytes), memory_bytes, found)
 
     @property
-    def spilled_bytes(self) -> NDArray[np.int64]:
+    def spilled_bytes(self) -> Numbers:
         """Bytes of each slot that `memory_bytes` leaves no room for, int64[slots]; one pass over the index if any."""
-        index = self._open_index
+        index, slots = self._index, len(self.slot_bytes)
         if self._memory_bytes is None or self.bytes <= self._memory_bytes:
-            return np.zeros(self._slots, np.int64)
-        resident = np.array([chunk.sequence for chunk in self._resident()], np.int64)
-        hashes, positions = index.outside(resident)
-        sizes = index.sizes(hashes, positions)
-        return np.bincount(slot_of(hashes, self._slots), sizes, self._slots).astype(np.int64)
+            return np.zeros(slots, np.int64)
+        hashes, positions = index.outside(np.array([chunk.sequence for chunk in self._resident()], np.int64))
+        return np.bincount(slot_of(hashes, slots), index.sizes(hashes, positions), slots).astype(np.int64)
 
     def put(self, groups: Groups, values: pa.Table, where: Mask | None = None) -> None:
         """Set the values of groups: all, or those for which `where` holds. `values` has one row for every group."""
         if values.num_rows != len(groups):
             raise ArgumentError("there must be one row of values for every group", got=(values.num_rows, len(groups)))
-        positions = self._locate(groups).positions.copy()
+        positions = self._locate(groups)[0].copy()
         rows = self._columns.make_rows(groups.hashes, groups.keys, values)
         chosen = np.arange(len(groups)) if where is None else np.flatnonzero(where)
         if len(chosen) < len(groups):
@@ -152,25 +139,25 @@ class KeyedState(StateView):
         shares = index.insert(hashes[~held], new[~held], sizes[~held])
         self._shared.update(hashes[~held][shares].tolist())
         positions[chosen] = new
-        self._located = groups, Location(positions)
+        self._located = groups, positions, None
 
     def remove(self, groups: Groups, where: Mask | None = None) -> None:
         """Forget groups: all, or those for which `where` holds. Keys that are not held are passed over."""
-        held = self._locate(groups).positions != 0
+        positions, _ = self._locate(groups)
+        held = positions != 0
         chosen = np.flatnonzero(held if where is None else held & where)
-        positions = self._locate(groups).positions[chosen]
-        self._forget(groups.hashes[chosen], positions, groups.keys.take(pa.array(chosen)))
+        self._forget(groups.hashes[chosen], positions[chosen], groups.keys.take(pa.array(chosen)))
 
     def due(self, until_ms: int) -> Groups:
         """Return the keys held whose `deadline` is at most `until_ms`, as groups without rows.
 
-        A null deadline is never due. Costs what is due, and a look at the deadlines in those chunks in which some
-        row, live or not, was to come due since the last call.
+        A null deadline is never due. Costs what is due, and a look at the deadlines of the chunks in which some row,
+        live or not, has come due since the last call.
         """
         deadline = self._log.deadline
         if deadline is None:
             raise ArgumentError("this state was opened without a deadline", hint="name the column that holds it")
-        index, found = self._open_index, [self._columns.rows.empty_table()]
+        index, found = self._index, [self._columns.rows.empty_table()]
         for chunk in self._log:
             if chunk.earliest is None or chunk.earliest > until_ms or chunk.live == 0:
                 continue
@@ -213,33 +200,31 @@ class KeyedState(StateView):
         """Write what has changed to the store.
 
         Writes the rows that changed, and on average a few times as many that are merged or cleaned; nothing if nothing
-        changed. Afterwards the state may be read, not changed.
-
-        Parameters
-        ----------
-        nonce
-            Text that no other attempt at any batch of this channel uses: letters, digits, ``-`` and ``_``.
+        changed. Afterwards the state may be read, not changed. The `nonce` is a text of letters, digits, ``-`` and
+        ``_`` that no other attempt at any batch of this channel uses.
         """
         if not _NONCE.fullmatch(nonce):
             raise ArgumentError("a nonce consists of at most 100 letters, digits, - and _", got=nonce)
-        index, log, store = self._open_index, self._log, self._log.store
+        index, log, store = self._index, self._log, self._log.store
         self._located = None
         if not log.segments and not log.removed:
             return
         before = {chunk.sequence for chunk in log.chunks}
         compaction = Compaction(log, index, self._layout, self._manifest.cleaned)
         for chunk, rows in compaction.run(nonce):
-            store.write_chunk(chunk.sequence, *stored(rows, chunk.removed, self._slots))
+            store.write_chunk(chunk.sequence, *stored(rows, chunk.removed, len(index.slot_rows)))
             log.entry.write_chunk(chunk.name, rows)
         for sequence in sorted(before - {chunk.sequence for chunk in log.chunks}):
             store.remove_chunk(sequence)
-        self._manifest = self._manifest.after(
-            nonce,
-            log.chunks,
+        self._manifest = replace(
+            self._manifest,
+            nonce=nonce,
+            history=self._manifest.commits,
+            chunks=tuple(replace(chunk) for chunk in log.chunks),
+            cleaned=compaction.cleaned,
             next_sequence=log.next_sequence,
             rows=index.rows,
-            cleaned=compaction.cleaned,
-            shared=self._shared,
+            shared=tuple(sorted(self._shared)),
         )
         store.write_manifest(self._manifest.to_bytes())
 
@@ -262,17 +247,11 @@ class KeyedState(StateView):
         if self._memory_bytes is None:
             return chunks
         mean_bytes = self.bytes / max(1, self.rows)
-        kept, left = [], float(self._memory_bytes)
-        for chunk in reversed(chunks):
-            left -= chunk.live * mean_bytes
-            if left < 0:
-                break
-            kept.append(chunk)
-        return kept
+        sizes = accumulate(chunk.live * mean_bytes for chunk in reversed(chunks))
+        return [chunk for chunk, size in zip(reversed(chunks), sizes, strict=True) if size <= self._memory_bytes]
 
     def _forget(self, hashes: Hashes, positions: Hashes, keys: pa.Table) -> None:
-        self._open_index.delete(hashes, positions)
+        self._index.delete(hashes, positions)
         if len(hashes):
-            self._log.outdate(positions)
-            self._log.bury(hashes, keys)
+            self._log.bury(hashes, positions, keys)
         self._located = None

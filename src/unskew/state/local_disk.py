@@ -5,71 +5,50 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
 
-SCRATCH = ".tmp-"  # names that begin so are nobody's; a crash may leave one behind
+SCRATCH = ".tmp-"  # prefix of names that nobody owns; a crash may leave one behind
 
 
 @dataclass(frozen=True)
 class LocalDisk:
     """A folder of a local disk, made when the first file is written.
 
-    Contents are forced to disk under a scratch name before they get their own, so a name never shows half a file, not
-    even after a power failure. A create costs a sync of the file and a sync of its folder.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     disk = LocalDisk(Path(folder))
-    ...     disk.create("claims/1", b"mine"), disk.create("claims/1", b"yours"), disk.read("claims/1")
-    (True, False, b'mine')
+    A file is forced to disk under a scratch name before it gets its own, so a name never shows half a file, not even
+    after a power failure. A create costs a sync of the file and a sync of its folder.
     """
 
     folder: Path
 
-    @classmethod
-    def at(cls, path: str) -> LocalDisk:
-        return cls(Path(path))
-
     def create(self, name: str, data: bytes) -> bool:
-        """Link the written file to its name: the one step that the system refuses if the name is taken."""
+        """Link the written file to its name, which the system refuses if the name is taken."""
         path = self.folder / name
         created = False
         if not path.exists():
-            scratch = _written_beside(path, data)
-            try:
+            with suppress(FileExistsError), _scratch(path, data) as scratch:
                 path.hardlink_to(scratch)
                 created = True
-            except FileExistsError:
-                pass
-            finally:
-                scratch.unlink(missing_ok=True)
-        _sync_folder(path.parent)  # also of what was there: it may be our own, from a try that failed half-way
+        _sync_folder(path.parent)  # also if the file was there: it may be our own, from a try that failed half-way
         return created
 
     def write(self, name: str, data: bytes) -> None:
         """Write in place: nobody knows the name yet."""
         path = self.folder / name
-        with suppress(FileNotFoundError):
-            path.unlink()  # a reader may still hold an older file of this name
+        path.unlink(missing_ok=True)  # a reader may still hold an older file of this name
         _write(path, data)
         _sync_folder(path.parent)
 
     def replace(self, name: str, data: bytes) -> None:
         """Move the written file over its name."""
         path = self.folder / name
-        scratch = _written_beside(path, data)
-        try:
+        with _scratch(path, data) as scratch:
             scratch.replace(path)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
         _sync_folder(path.parent)
 
     def read(self, name: str) -> bytes:
@@ -78,8 +57,8 @@ class LocalDisk:
     def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
         """Read a part into memory of its own.
 
-        A memory map would be read from disk again after its checksum was verified, and would kill the process where
-        a network filesystem loses the file.
+        A memory map could change after its checksum was verified, and would kill the process if a network filesystem
+        lost the file.
         """
         buffer = pa.allocate_buffer(length)
         view, done = memoryview(buffer).cast("B"), 0
@@ -92,9 +71,8 @@ class LocalDisk:
         return buffer.slice(0, done)
 
     def names(self, folder: str) -> list[str]:
-        """List a folder without what is only scratch."""
         try:
-            return [entry.name for entry in (self.folder / folder).iterdir() if not entry.name.startswith(SCRATCH)]
+            return [entry.name for entry in (self.folder / folder).iterdir()]
         except FileNotFoundError:
             return []
 
@@ -112,14 +90,15 @@ class LocalDisk:
                 shutil.rmtree(path)
 
 
-def _written_beside(path: Path, data: bytes) -> Path:
+@contextmanager
+def _scratch(path: Path, data: bytes) -> Iterator[Path]:
+    """Write a scratch file beside a path; removes it at the end if it still has its name."""
     scratch = path.with_name(f"{SCRATCH}{uuid4().hex}")
     try:
         _write(scratch, data)
-    except BaseException:
+        yield scratch
+    finally:
         scratch.unlink(missing_ok=True)
-        raise
-    return scratch
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -129,13 +108,10 @@ def _write(path: Path, data: bytes) -> None:
     except FileNotFoundError:
         _make_folder(path.parent)
         file = os.open(path, flags, 0o666)
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(file, rest) :]
+    with os.fdopen(file, "wb") as stream:
+        stream.write(data)
+        stream.flush()
         os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _make_folder(folder: Path) -> None:

@@ -13,44 +13,28 @@ from numpy.typing import NDArray
 
 from unskew.routing.lookup import slot_of
 from unskew.state.chunks import HASH, to_store
+from unskew.state.groups import Mask, Numbers
 
-Numbers = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+PART_BYTES = 1 << 16  # least size before compression; a chunk of small rows has 1 to 2 MB, so larger parts save little
+MOST_PARTS = 32  # of a chunk, roughly; each adds some ten bytes to every manifest that lists the chunk
+GAP_BYTES = 1 << 18  # parts with no more between them are read together: a request to an object store takes longer
 
-PART_BYTES = 1 << 16
-"""Parts are at least this large before compression. A chunk of small rows has 1 to 2 MB: larger parts save little."""
 
-MOST_PARTS = 32
-"""A chunk has about this many parts at most. Each adds some ten bytes to every manifest that lists the chunk."""
+class Part(NamedTuple):
+    """A range of the bytes of a stored chunk."""
 
-GAP_BYTES = 1 << 18
-"""Parts with no more bytes than this between them are read together: on an object store, a request takes longer."""
+    row: int  # its first row in the chunk
+    start: int
+    length: int
+    checksum: int  # CRC-32
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Where the parts of a stored chunk lie: one behind the other.
+    """Where the parts of a stored chunk lie: one behind the other."""
 
-    Parameters
-    ----------
-    slots
-        Number of slots that the rows are sorted by.
-    places
-        A column for each part, uint32[5, parts]: its first row, the first and the last slot of its rows, its length in
-        bytes and their CRC-32.
-
-    Examples
-    --------
-    >>> places = np.array([[0, 50, 90], [0, 3, 6], [3, 5, 7], [900, 800, 700], [77, 78, 79]], np.uint32)
-    >>> parts, slots = Parts(8, places), np.arange(8)
-    >>> [[part.row for part in run] for run in parts.runs(slots == 3)]
-    [[0, 50]]
-    >>> parts.runs(slots == 7)
-    [[Part(row=90, start=1700, length=700, checksum=79)]]
-    """
-
-    slots: int
-    places: NDArray[np.uint32]
+    slots: int  # that the rows are sorted by
+    places: NDArray[np.uint32]  # [5, parts]: first row, first and last slot of the rows, length in bytes, CRC-32
 
     def runs(self, chosen: Mask) -> list[list[Part]]:
         """Return the parts that may hold rows of the chosen slots, with small gaps filled; side by side in each run."""
@@ -69,24 +53,14 @@ class Parts:
         return [parts[begin:end] for begin, end in bounds]
 
 
-class Part(NamedTuple):
-    """One part: its first row in the chunk, where its bytes start in it, how many they are, and their CRC-32."""
-
-    row: int
-    start: int
-    length: int
-    checksum: int
-
-
 def slot_order(rows: pa.RecordBatch, removed: int, slots: int) -> Numbers | None:
-    """Return the order in which rows lie by slot, the removed ones last; None if they will be one part anyway."""
+    """Return the order of rows by slot, the removed ones last; None if they will be one part anyway."""
     if _count(rows) == 1:
         return None
     small = np.uint16 if slots <= 1 << 16 else np.int64  # numpy sorts 16 bits in linear time
     of_row = _slots_of(rows, slots).astype(small)
     live = len(of_row) - removed
-    parts = (np.argsort(of_row[:live], kind="stable"), live + np.argsort(of_row[live:], kind="stable"))
-    return np.concatenate(parts)
+    return np.concatenate((np.argsort(of_row[:live], kind="stable"), live + np.argsort(of_row[live:], kind="stable")))
 
 
 def stored(rows: pa.RecordBatch, removed: int, slots: int) -> tuple[bytes, Parts | None]:

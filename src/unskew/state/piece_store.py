@@ -4,45 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from unskew.codec import dump, load
 from unskew.errors import CheckpointError
 from unskew.state.files import Files, Piece, PieceWriter
+from unskew.state.groups import Mask
 from unskew.state.parts import Parts
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class _Stored:
-    """What a piece with a manifest holds: the manifest, where each chunk lies, and the parts of larger ones."""
+    """What a piece with a manifest holds."""
 
     manifest: bytes
-    chunks: dict[int, Piece]
-    parts: dict[int, Parts] = field(default_factory=dict)
+    chunks: dict[int, Piece]  # where each chunk lies
+    parts: dict[int, Parts] = field(default_factory=dict)  # of chunks with several
 
 
 class PieceStore:
     """A `ChunkStore` that reads what one manifest names, and writes new pieces beside it.
 
-    Nothing that is written exists for anybody before a record names the new manifest; nothing is ever deleted here.
-
-    Parameters
-    ----------
-    files
-        The place.
-    manifest
-        Where the manifest lies; None for a channel without state.
-    writer
-        Takes new pieces; without one the state may only be read.
-
-    Attributes
-    ----------
-    manifest
-        Where the manifest lies now.
+    What it writes exists for nobody before a record names the new manifest. It never deletes anything. Without a
+    writer, the state may only be read; without a manifest, it is empty.
     """
 
     def __init__(self, files: Files, manifest: Piece | None, writer: PieceWriter | None = None) -> None:
@@ -54,12 +38,11 @@ class PieceStore:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """What the state consists of."""
         return (*self._stored.chunks.values(), *([self.manifest] if self.manifest else []))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files that the state consists of, in order."""
+        """The files that the state consists of, sorted."""
         return tuple(sorted({piece.file for piece in self.pieces}))
 
     def read_manifest(self) -> bytes | None:
@@ -68,14 +51,13 @@ class PieceStore:
     def write_manifest(self, data: bytes) -> None:
         """Write a new manifest, with the places of all chunks."""
         self._stored = replace(self._stored, manifest=data)
-        self.manifest = self._must_write().write(dump(self._stored))
+        self.manifest = self._write(dump(self._stored))
 
     def read_chunk(self, sequence: int) -> pa.Buffer:
-        """Return the chunk with this number, or raise `CheckpointError` if it is missing or damaged."""
         return self._files.read_piece(self._piece(sequence))
 
     def read_parts(self, sequence: int, chosen: Mask) -> list[tuple[int, pa.Buffer]]:
-        """Return the parts of a chunk that may hold rows of the chosen slots; the rest of it is not read."""
+        """Return the parts of a chunk that may hold rows of the chosen slots, in order, each with its first row."""
         whole, parts = self._piece(sequence), self._stored.parts.get(sequence)
         if parts is None:
             return [(0, self._files.read_piece(whole))]
@@ -86,12 +68,12 @@ class PieceStore:
         return found
 
     def write_chunk(self, sequence: int, data: bytes, parts: Parts | None = None) -> None:
-        self._stored.chunks[sequence] = self._must_write().write(data)
+        self._stored.chunks[sequence] = self._write(data)
         if parts is not None:
             self._stored.parts[sequence] = parts
 
     def remove_chunk(self, sequence: int) -> None:
-        """Leave a chunk out of the next manifest; the piece stays for those who still name it."""
+        """Leave a chunk out of the next manifest. The piece stays for those who still name it."""
         del self._stored.chunks[sequence]
         self._stored.parts.pop(sequence, None)
 
@@ -100,6 +82,6 @@ class PieceStore:
             raise CheckpointError("a chunk of state is missing", got=sequence, hint="restore the checkpoint")
         return self._stored.chunks[sequence]
 
-    def _must_write(self) -> PieceWriter:
+    def _write(self, data: bytes) -> Piece:
         assert self._writer is not None, "this state was opened for reading"
-        return self._writer
+        return self._writer.write(data)

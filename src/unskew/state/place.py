@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,34 +16,17 @@ from unskew.state.s3 import S3
 
 
 class Place(Protocol):
-    """A folder on some filesystem. Names are relative to it; failures are `OSError`."""
+    """A folder on some filesystem. Names are relative to it. Failures are `OSError`; they may have written the file."""
 
-    def create(self, name: str, data: bytes) -> bool:
-        """Write a file durably if there is none; tell whether it was written. A failure may have written it."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file durably."""
-
-    def replace(self, name: str, data: bytes) -> None:
-        """Write a file durably; readers see the old contents or the new ones, nothing in between."""
-
-    def read(self, name: str) -> bytes:
-        """Return a file's contents; `FileNotFoundError` if there is none."""
-
-    def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
-        """Return a part of a file, less of it if the file ends before."""
-
-    def names(self, folder: str) -> list[str]:
-        """Return what is in a folder, in any order; nothing if there is no such folder."""
-
-    def exists(self, name: str) -> bool:
-        """Tell whether there is such a file."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file if it is there."""
-
-    def remove_folder(self, name: str) -> None:
-        """Remove a folder, if it is there, with all that is in it."""
+    def create(self, name: str, data: bytes) -> bool: ...  # only if there is none; False if there is; durable
+    def write(self, name: str, data: bytes) -> None: ...  # durable
+    def replace(self, name: str, data: bytes) -> None: ...  # durable; readers see the old contents or the new ones
+    def read(self, name: str) -> bytes: ...  # FileNotFoundError if there is none
+    def read_range(self, name: str, offset: int, length: int) -> pa.Buffer: ...  # less if the file ends before
+    def names(self, folder: str) -> list[str]: ...  # in any order; none if there is no such folder
+    def exists(self, name: str) -> bool: ...
+    def remove(self, name: str) -> None: ...  # if it is there
+    def remove_folder(self, name: str) -> None: ...  # with all that is in it, if it is there
 
 
 def reach(root: str) -> Place:
@@ -57,7 +41,7 @@ def reach(root: str) -> Place:
 @lru_cache(maxsize=64)
 def _reach(root: str, _process: int) -> Place:
     if is_local(root):
-        return LocalDisk.at(located(root)[1])
+        return LocalDisk(Path(located(root)[1]))
     scheme, _, rest = root.partition("://")
     if scheme in S3_SCHEMES and find_spec("boto3") is not None:
         return S3(*rest.partition("/")[::2])

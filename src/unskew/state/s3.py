@@ -14,6 +14,12 @@ import pyarrow as pa
 
 from unskew.state.arrow_place import s3_endpoint, s3_region
 
+_KINDS: dict[str, type[Exception]] = {
+    **dict.fromkeys(("NoSuchKey", "404", "NotFound"), FileNotFoundError),
+    **dict.fromkeys(("PreconditionFailed", "412"), FileExistsError),
+    **dict.fromkeys(("InvalidRange", "416"), EOFError),
+}
+
 
 @dataclass(frozen=True)
 class S3:
@@ -28,16 +34,17 @@ class S3:
 
     def create(self, name: str, data: bytes) -> bool:
         try:
-            self._put(name, data, IfNoneMatch="*")
+            self.write(name, data, IfNoneMatch="*")
         except FileExistsError:
             return False
         return True
 
-    def write(self, name: str, data: bytes) -> None:
-        self._put(name, data)
+    def write(self, name: str, data: bytes, **condition: str) -> None:
+        with self._asking(name) as (client, key):
+            client.put_object(Bucket=self.bucket, Key=key, Body=data, **condition)
 
     def replace(self, name: str, data: bytes) -> None:
-        self._put(name, data)
+        self.write(name, data)
 
     def read(self, name: str) -> bytes:
         with self._asking(name) as (client, key):
@@ -57,9 +64,7 @@ class S3:
         found: list[str] = []
         with self._asking(folder) as (client, key):
             start = f"{key}/" if key else ""
-            for page in client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=start, Delimiter="/"
-            ):
+            for page in self._pages(client, start, Delimiter="/"):
                 found += [each["Key"] for each in page.get("Contents", [])]
                 found += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
         return [name for each in found if (name := each.removeprefix(start).rstrip("/"))]
@@ -73,22 +78,20 @@ class S3:
         return True
 
     def remove(self, name: str) -> None:
-        """Delete an object; S3 does not mind if there is none."""
         with self._asking(name) as (client, key):
-            client.delete_object(Bucket=self.bucket, Key=key)
+            client.delete_object(Bucket=self.bucket, Key=key)  # succeeds if there is none, too
 
     def remove_folder(self, name: str) -> None:
         with self._asking(name) as (client, key):
-            for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=f"{key}/"):
+            for page in self._pages(client, f"{key}/"):
                 keys = [{"Key": each["Key"]} for each in page.get("Contents", [])]
                 if keys:
                     answer = client.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
                     for failed in answer.get("Errors", []):
                         raise OSError(f"{failed['Key']} cannot be deleted: {failed.get('Message', failed.get('Code'))}")
 
-    def _put(self, name: str, data: bytes, **condition: str) -> None:
-        with self._asking(name) as (client, key):
-            client.put_object(Bucket=self.bucket, Key=key, Body=data, **condition)
+    def _pages(self, client: Any, prefix: str, **options: str) -> Any:
+        return client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix, **options)
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[tuple[Any, str]]:
@@ -99,13 +102,7 @@ class S3:
             yield _client(os.getpid(), s3_endpoint(), s3_region()), key
         except errors.ClientError as error:
             code = str(error.response.get("Error", {}).get("Code"))
-            if code in ("NoSuchKey", "404", "NotFound"):
-                raise FileNotFoundError(str(error)) from error
-            if code in ("PreconditionFailed", "412"):
-                raise FileExistsError(str(error)) from error
-            if code in ("InvalidRange", "416"):
-                raise EOFError(str(error)) from error
-            raise OSError(str(error)) from error
+            raise _KINDS.get(code, OSError)(str(error)) from error
         except errors.BotoCoreError as error:
             raise OSError(str(error)) from error
 

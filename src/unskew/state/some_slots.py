@@ -6,29 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from unskew.routing.lookup import slot_of
 from unskew.state.chunks import Columns, from_store, one_batch
-from unskew.state.entry import MemoryEntry
+from unskew.state.file_entry import Entry
+from unskew.state.groups import Mask
 from unskew.state.log import ChunkLog, hashes_of
 from unskew.state.manifest import Chunk
+from unskew.state.piece_store import PieceStore
 from unskew.state.recovery import manifest_in, rebuild_index
-from unskew.state.store import ChunkStore
 from unskew.state.view import StateView
 
-Mask = NDArray[np.bool_]
 
+def view_of_slots(store: PieceStore, key_schema: pa.Schema, value_schema: pa.Schema, chosen: Mask) -> StateView:
+    """Return the state of the chosen slots (one boolean per slot) as the store has it.
 
-def view_of_slots(store: ChunkStore, key_schema: pa.Schema, value_schema: pa.Schema, chosen: Mask) -> StateView:
-    """Return the state of the chosen slots, a boolean for each slot, as the store has it.
-
-    A key's history lies in one slot. So the log without the rows of other slots is the log of a smaller state, and is
-    read as any other is. Costs what the parts of chunks that may hold such rows cost: about 1/32 of the state for one
-    slot, more where chunks are small.
+    A key stays in one slot, so the log without the rows of other slots is the log of a smaller state. Reads only the
+    parts of chunks that may hold such rows: about 1/32 of the state for one slot, more if chunks are small.
     """
     columns = Columns.of(key_schema, value_schema)
-    whole, entry, chunks = manifest_in(store, columns), MemoryEntry(), list[Chunk]()
+    whole, entry, chunks = manifest_in(store, columns), Entry(), list[Chunk]()
     for chunk in whole.chunks:
         parts, removed = [], 0
         for first_row, data in store.read_parts(chunk.sequence, chosen):
@@ -42,4 +39,4 @@ def view_of_slots(store: ChunkStore, key_schema: pa.Schema, value_schema: pa.Sch
         chunks.append(replace(chunk, rows=rows.num_rows, removed=removed, live=live))
     manifest = replace(whole, chunks=tuple(chunks), rows=sum(chunk.live for chunk in chunks))
     log = ChunkLog(store, entry, columns, manifest, deadline=None)
-    return StateView(log, rebuild_index(log, entry, manifest, len(chosen)), len(chosen))
+    return StateView(log, rebuild_index(log, manifest, len(chosen)))

@@ -1,12 +1,11 @@
-"""Run an operator without Spark, on channels that fail and keys that move: failure is data.
+"""Test an operator without Spark, with failures and moves as data.
 
     run(operator, [rows, ABORT(), rows, RESTART(), MOVE("ada", to=1), rows], key="user", channels=2)
 
     check_operator(operator, batches, key="user")
 
-An operator is right if its result is the same whatever is put between the batches, and whatever the number of channels.
-
-And then on Spark, with the same batches:
+An operator is correct if its result does not depend on the events between batches or on the number of channels.
+Then run it on Spark with the same batches:
 
     spark.readStream.schema(...).option("maxFilesPerTrigger", 1).parquet(write_batches(folder, batches))
 """

@@ -1,9 +1,8 @@
-"""What every operator must satisfy, whatever it computes."""
+"""Check an operator for the properties that the runtime relies on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -11,25 +10,15 @@ from unskew.errors import ArgumentError, UnskewError
 from unskew.operators import Operator
 from unskew.testing.compare import Same
 from unskew.testing.properties import PROPERTIES, Case
-from unskew.testing.smallest import smallest
 
 _ROWS_SHOWN = 12
+_MOST_TRIES = 150
+
+Batches = list[pa.Table]
 
 
 class CheckError(UnskewError, AssertionError):
-    """An operator lacks a property that the runtime relies on.
-
-    Parameters
-    ----------
-    operator
-        What was checked, as text.
-    property_name
-        Which property failed.
-    difference
-        How it failed.
-    batches
-        The smallest example that was found.
-    """
+    """An operator lacks a property that the runtime relies on; `batches` is the smallest example found."""
 
     def __init__(self, operator: str, property_name: str, difference: str, batches: Sequence[pa.Table]) -> None:
         super().__init__(f"{operator}: it does not hold that {property_name}")
@@ -38,17 +27,6 @@ class CheckError(UnskewError, AssertionError):
     def __str__(self) -> str:
         shown = "\n".join(_shown(number, batch) for number, batch in enumerate(self.batches))
         return f"{self.what}.\n{self.difference}\nSmallest example found:\n{shown}"
-
-
-@dataclass(frozen=True)
-class _Check:
-    """One property of one operator, as a function of the batches."""
-
-    case: Case
-    differs: Callable[[Case, Sequence[pa.Table]], str | None]
-
-    def __call__(self, batches: Sequence[pa.Table]) -> str | None:
-        return self.differs(self.case, batches)
 
 
 def check_operator(
@@ -65,33 +43,34 @@ def check_operator(
     """Raise `CheckError` unless an operator has every property that the runtime relies on.
 
     - The same rows in other batches give the same result: the last rows of each `output_key` in update mode, all rows
-      in append mode. Time passes with the batches that were given.
-    - State lies under its key's own hash, and what is extracted is what is installed.
-    - Merging is associative, commutative where claimed, agrees with working on all rows at once, and passes over
-      states that are all null. Only where the operator is mergeable.
-    - A run in which keys and slots move, on several channels, gives the rows and the state of a run in which none do.
+      in append mode.
+    - State is stored under its key's own hash, and what is extracted is what is installed.
+    - If the operator is mergeable, merging is associative, commutative if claimed, agrees with working on all rows at
+      once, and ignores states that are all null.
+    - A run in which keys and slots move between channels gives the same rows and state as one in which none do.
     - A batch that fails and runs again, and a restart, leave no trace.
-    - When the watermark has passed, nothing is left of operators with a deadline in event time. State of operators that
-      say their memory is constant does not grow when the same rows come again and again.
+    - Operators with a deadline in event time hold nothing once the watermark has passed. The state of operators that
+      claim constant memory does not grow when the same rows come again.
 
-    Costs about 25 runs over the batches; a few hundred rows show most faults. When a property fails, rows are left out
-    as long as it still fails, and the message shows what remains.
+    This takes about 25 runs over the batches; a few hundred rows show most faults. When a property fails, the check
+    leaves out rows as long as it still fails, and the message shows what remains.
 
     Parameters
     ----------
     operator
-        Not bound yet.
+        The operator, not bound yet.
     batches
-        Rows to try it on: several batches, with keys that come back, with nulls if the operator has to bear them.
+        Rows to try it on: several batches, with keys that come back, and with nulls if the operator has to cope with
+        them.
     key
         The key's column or columns.
     watermark
-        Column of the event time and delay, as in ``withWatermark("ts", "10 minutes")``, for operators in event time.
+        Event-time column and delay, as in ``withWatermark("ts", "10 minutes")``, for operators in event time.
     tolerance
-        By how much floats may differ, relatively; sums of floats depend on the order of rows.
+        Relative difference allowed between floats, because sums of floats depend on the order of rows.
     same
-        Tells whether two tables of output rows say the same, for operators whose results are equal only within a bound,
-        such as sketches. States are not compared then.
+        Tells whether two tables of output rows agree, for operators such as sketches whose results are equal only
+        within a bound. States are not compared then.
     channels
         How many channels keys move between.
     seeds
@@ -103,7 +82,7 @@ def check_operator(
     >>> rows = pa.table({"user": ["ada", "bob", "ada"], "amount": [1.5, 2.0, None]})
     >>> check_operator(Aggregate(n="count", mean="mean(amount)"), [rows, rows], key="user")
 
-    An operator that forgets what it knew is found out:
+    It catches an operator that forgets what it knew:
 
     >>> class Forgetful(Aggregate):
     ...     def update(self, state, groups, rows, clock):
@@ -122,14 +101,41 @@ def check_operator(
       {'user': 'ada', 'amount': None}
     """
     if not batches or not any(batch.num_rows for batch in batches):
-        raise ArgumentError("there are no rows to check an operator on", hint="give several batches with rows")
+        raise ArgumentError("there are no rows to check the operator on", hint="give several batches with rows")
     names = (key,) if isinstance(key, str) else tuple(key)
     case = Case(operator, names, watermark, tolerance, same, channels, seeds)
     for name, differs in PROPERTIES.items():
-        check = _Check(case, differs)
-        if check(batches) is not None:
-            example = smallest(batches, lambda tried, check=check: check(tried) is not None)  # type: ignore[misc]
-            raise CheckError(repr(operator), name, check(example) or "", example)
+        if differs(case, batches) is not None:
+            example = smallest(batches, lambda tried, differs=differs: differs(case, tried) is not None)  # type: ignore[misc]
+            raise CheckError(repr(operator), name, differs(case, example) or "", example)
+
+
+def smallest(batches: Sequence[pa.Table], fails: Callable[[Batches], bool], tries: int = _MOST_TRIES) -> Batches:
+    """Leave out batches, then shorter and shorter runs of rows, as long as what remains still fails."""
+    found = list(batches)
+
+    def becomes(candidate: Batches) -> bool:
+        nonlocal found, tries
+        if tries == 0 or not any(batch.num_rows for batch in candidate):
+            return False
+        tries -= 1
+        smaller = fails(candidate)
+        if smaller:
+            found = candidate
+        return smaller
+
+    for number in reversed(range(len(found))):
+        becomes(found[:number] + found[number + 1 :])
+    length = max(batch.num_rows for batch in found)
+    while length > 1:
+        length = (length + 1) // 2
+        for number in range(len(found)):
+            start = 0
+            while start < (rows := found[number]).num_rows:
+                rest = pa.concat_tables([rows.slice(0, start), rows.slice(start + length)])
+                if not becomes([*found[:number], rest, *found[number + 1 :]]):
+                    start += length
+    return found
 
 
 def _shown(number: int, batch: pa.Table) -> str:

@@ -1,4 +1,4 @@
-"""Telling whether two tables hold the same rows: in any order, floats within a tolerance."""
+"""Compare tables: the same rows in any order, floats within a tolerance."""
 
 from __future__ import annotations
 
@@ -8,26 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-Same = Callable[[pa.Table, pa.Table], bool]
-"""Tells whether two tables of output rows, the expected one first, say the same."""
+Same = Callable[[pa.Table, pa.Table], bool]  # tells whether expected and actual output rows agree
 
 
 def difference(expected: pa.Table, got: pa.Table, tolerance: float, by: Sequence[str] = ()) -> str | None:
     """Return the first row that differs, in words, or None if the tables hold the same rows.
 
-    Parameters
-    ----------
-    tolerance
-        By how much floats may differ, relatively.
-    by
-        Columns by which rows are matched; all without floats where none are given.
-
-    Examples
-    --------
-    >>> left, right = pa.table({"user": ["ada", "bob"], "n": [1.0, 2.0]}), pa.table({"user": ["bob"], "n": [2.5]})
-    >>> print(difference(left, right, 0.0, by=["user"]))
-    expected {'user': 'ada', 'n': 1.0}
-    got      no such row
+    Floats may differ by a relative `tolerance`. Rows are matched by the columns `by`, or by all columns without floats.
     """
     rest = _by_match(got, by)
     for match, rows in _by_match(expected, by).items():
@@ -36,27 +23,26 @@ def difference(expected: pa.Table, got: pa.Table, tolerance: float, by: Sequence
             other = others[number] if number < len(others) else None
             if other is None or not alike(row, other, tolerance):
                 return f"expected {row}\ngot      {'no such row' if other is None else other}"
-        rest.update({match: others[len(rows) :]} if len(others) > len(rows) else {})
+        if len(others) > len(rows):
+            rest[match] = others[len(rows) :]
     for rows in rest.values():
         return f"expected no such row\ngot      {rows[0]}"
     return None
 
 
 def alike(left: Any, right: Any, tolerance: float) -> bool:
-    """Tell whether two values are equal, floats within a tolerance; NaN equals NaN."""
+    """Tell whether two values are equal, floats within a relative tolerance. NaN equals NaN."""
     if isinstance(left, float) and isinstance(right, float):
         return (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=tolerance, abs_tol=0.0)
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(alike(left[name], right[name], tolerance) for name in left)
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-        return len(left) == len(right) and all(
-            alike(one, other, tolerance) for one, other in zip(left, right, strict=True)
-        )
+        return len(left) == len(right) and all(alike(*pair, tolerance) for pair in zip(left, right, strict=True))
     return bool(left == right)
 
 
 def _by_match(table: pa.Table, by: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return rows by what they are matched by; those that match alike in the order of all they hold."""
+    """Group rows by the values they are matched by, each group in a canonical order."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(table.to_pylist(), key=repr):
         names = by or [name for name, value in row.items() if not _has_float(value)]

@@ -1,4 +1,4 @@
-"""The batches of a stream as files that Spark reads one by one."""
+"""Write the batches of a stream as files that Spark reads one by one."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ def write_batches(
 ) -> str:
     """Write a Parquet file for each table, so that Spark with ``maxFilesPerTrigger=1`` reads them as batches in order.
 
-    Spark reads the oldest file first, and files of the same millisecond in any order. So every file's time is set:
-    a second after that of the number before it, whenever and in whatever order they were written. A file appears in
-    the folder when it is whole and has its time; a query may be running on it. Holds one table at a time, if `tables`
-    is a generator.
+    Spark reads the oldest file first, so each file gets a time one second after the file before it. A file appears in
+    the folder once it is complete; a query may already be running. Holds one table at a time if `tables` is a
+    generator.
 
     Parameters
     ----------
     folder
-        Made if it does not exist. No other files should be in it: after the first batch Spark passes over those that
-        are a week older than the newest that it has read.
+        Created if missing. Keep other files out: Spark ignores files a week older than the newest it has read.
     tables
         The rows of each batch.
     first
-        The number of the first table, and the name of its file. To go on, give the number of those that are there.
+        The number of the first table, and the name of its file. To continue, pass the number of files already there.
     row_group_size
-        Rows in each row group, which is what tasks share a file by. All rows in one unless told, up to a million.
+        Rows in each row group, the unit by which tasks share a file. By default all rows, up to a million.
 
     Returns
     -------
@@ -44,15 +42,13 @@ def write_batches(
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
     >>> with TemporaryDirectory() as folder:
-    ...     _ = write_batches(folder, [pa.table({"user": rng.integers(0, 10, 5)}) for _ in range(2)])
-    ...     _ = write_batches(folder, [pa.table({"user": rng.integers(0, 10, 5)})], first=2)
+    ...     _ = write_batches(folder, [pa.table({"user": [n, 7]}) for n in range(2)])
+    ...     _ = write_batches(folder, [pa.table({"user": [8]})], first=2)
     ...     sorted(os.listdir(folder))
     ['00000.parquet', '00001.parquet', '00002.parquet']
 
-    A stream of them::
+    Read them as a stream::
 
         spark.readStream.schema("user long").option("maxFilesPerTrigger", 1).parquet(write_batches(folder, tables))
     """
@@ -61,8 +57,8 @@ def write_batches(
     for number, table in enumerate(tables, first):
         path = home / f"{number:05d}.parquet"
         if path.exists():
-            hint = "a query that has read it would not see the new rows; go on with first=, after the last one"
-            raise ArgumentError(f"there is a batch {number} already", where=str(path), hint=hint)
+            hint = "a query that has read it would miss the new rows; pass first= to write after the last one"
+            raise ArgumentError(f"batch {number} exists already", where=str(path), hint=hint)
         hidden = home / f".{path.name}"
         pq.write_table(table, hidden, row_group_size=row_group_size)
         os.utime(hidden, (FIRST_SECOND + number,) * 2)

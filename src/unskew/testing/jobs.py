@@ -1,4 +1,4 @@
-"""The tasks of a batch in this process: the same functions that Spark runs, one after the other."""
+"""Run the tasks of a batch in this process: the same functions that Spark runs, one after the other."""
 
 from __future__ import annotations
 
@@ -17,46 +17,26 @@ Batches = Iterable[pa.RecordBatch]
 Task = Callable[[Iterator[pa.RecordBatch]], Batches]
 
 
-def _nothing(what: str) -> None:
-    pass
-
-
 @dataclass(eq=False)
 class LocalJobs:
-    """The rows of one batch in partitions; see `unskew.runtime.jobs.Jobs`.
-
-    Parameters
-    ----------
-    partitions
-        The rows.
-    cores
-        Tasks that could run at once.
-    initial
-        Gives parcels with state to begin with.
-    happening
-        Called before and after every task; raises where a test wants it to fail.
-    far
-        Whether tasks cannot reach files, so that each must run on a copy of what it is told; see `FarFiles`.
-    """
+    """The rows of one batch in partitions; see `unskew.runtime.jobs.Jobs`."""
 
     partitions: Sequence[pa.Table]
     cores: int = 2
-    initial: Callable[[Work], Batches] | None = None
-    happening: Callable[[str], None] = _nothing
-    far: bool = False
+    initial: Callable[[Work], Batches] | None = None  # gives parcels with initial state
+    happening: Callable[[str], None] = lambda what: None  # called before and after every task; raises to make it fail
+    far: bool = False  # tasks cannot reach files, so each runs on a copy of what it is given; see `FarFiles`
     drained: int = 0
     presums: bool = False
     _packs: list[list[pa.RecordBatch]] = field(default_factory=list)
 
     def homes(self, channels: int) -> tuple[str, ...]:
-        """Return nothing: there is one place."""
         return ()
 
     def leave_homes(self) -> None:
-        """Do nothing."""
+        pass
 
     def count(self, prepare: Prepare) -> list[bytes]:
-        """Prepare every partition."""
         for number, rows in enumerate(self.partitions):
             self._packs.append(self._task("prepare", partial(prepare, number), rows.to_batches()))
         packs = [batch for task in self._packs for batch in task]
@@ -64,32 +44,25 @@ class LocalJobs:
         return [batch.column("counts")[0].as_py() for batch in last]
 
     def work(self, work: Work) -> pa.Table:
-        """Route the packs, then run the channels."""
         return self._run([self._task("route", work.route, packs) for packs in self._packs], work)
 
     def direct(self, prepare: Prepare, work: Work) -> pa.Table:
-        """Run both halves; without partitions there is no task that could carry orders."""
-        if not self.partitions:
+        if not self.partitions:  # no task could carry the orders
             return self.errands(work)
-        tasks = []
-        for number, rows in enumerate(self.partitions):
-            task = partial(_routed, prepare, work, number)
-            tasks.append(self._task("route", task, rows.to_batches()))
-        return self._run(tasks, work)
+        task = partial(_routed, prepare, work)
+        rows = enumerate(self.partitions)
+        return self._run([self._task("route", partial(task, n), table.to_batches()) for n, table in rows], work)
 
     def whole(self, whole: Whole) -> pa.Table:
-        """Run everything in one task; none without partitions."""
         if not self.partitions:
             return RESULTS.empty_table()
         rows = [batch for table in self.partitions for batch in table.to_batches()]
         return pa.Table.from_batches(self._task("whole", partial(whole, 0), rows), RESULTS)
 
     def errands(self, work: Work) -> pa.Table:
-        """Run channels that have something to do though there are no rows."""
         return self._run([self._task("route", work.route, [no_packs()])], work)
 
     def drain(self) -> None:
-        """Count that the rows have flowed."""
         self.drained += 1
 
     def _run(self, parcels: list[list[pa.RecordBatch]], work: Work) -> pa.Table:
@@ -122,10 +95,7 @@ def _given(work: Work) -> Iterator[pa.RecordBatch]:
 
 
 def _shuffled(parcels: list[list[pa.RecordBatch]], tasks: int) -> list[list[pa.RecordBatch]]:
-    """Return what comes to each task."""
-    rows = [row for task in parcels for batch in task for row in _single(batch)]
+    """Return the rows that each task gets."""
+    batches = [batch for task in parcels for batch in task]
+    rows = [batch.slice(row, 1) for batch in batches for row in range(batch.num_rows)]
     return [[row for row in rows if row.column("task")[0].as_py() == task] for task in range(tasks)]
-
-
-def _single(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-    return [batch.slice(row, 1) for row in range(batch.num_rows)]

@@ -1,9 +1,9 @@
-"""The properties of operators, each as a function that says how an operator lacks it."""
+"""The properties of operators. Each is a function that returns None, or says how the operator fails."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from unskew.hashing import hash_keys
 from unskew.operators import Mergeable, Operator
-from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.state import Groups, KeyedState, MemoryStore, group_rows
 from unskew.testing.compare import Same, difference
-from unskew.testing.run import RunResult, run
+from unskew.testing.run import RunResult, input_schema, run
 from unskew.testing.steps import ABORT, ADVANCE, RESTART, Event, disturbed
 
 _SLOTS = 16
@@ -28,7 +27,7 @@ Batches = Sequence[pa.Table]
 
 @dataclass(frozen=True)
 class Case:
-    """An operator and how it is tried."""
+    """An operator and how to try it."""
 
     operator: Operator
     key: tuple[str, ...]
@@ -39,43 +38,35 @@ class Case:
     seeds: int
 
     def bound(self, batches: Batches) -> Operator:
-        """Return the operator, bound to the batches."""
-        schema = batches[0].schema
-        if self.watermark is not None:
-            schema = schema.with_metadata({EVENT_TIME_METADATA: self.watermark[0]})
-        return self.operator.bind(schema, self.key)
+        return self.operator.bind(input_schema(batches, self.watermark), self.key)
 
     def run(
         self, steps: Sequence[pa.Table | Event], *, channels: int = 1, seed: int = 0, parts: int = 1
     ) -> RunResult | str:
-        """Return the result, or in words how the operator failed."""
-        settings = {"channels": channels, "slots": _SLOTS, "seed": seed, "parts": parts, "watermark": self.watermark}
+        """Return the result, or say how the operator failed."""
         try:
-            return run(self.operator, steps, key=self.key, isolated=True, **settings)  # type: ignore[arg-type]
+            return self.plain(steps, channels=channels, seed=seed, parts=parts)
         except Exception as error:
             return f"it raises {type(error).__name__}: {error}"
 
-    def plain(self, batches: Batches) -> RunResult:
-        """Return the result of a run in which nothing happens; an error is the caller's."""
-        return run(self.operator, batches, key=self.key, slots=_SLOTS, isolated=True, watermark=self.watermark)
+    def plain(self, steps: Sequence[pa.Table | Event], **options: int) -> RunResult:
+        """Return the result; errors are the caller's."""
+        return run(self.operator, steps, key=self.key, slots=_SLOTS, isolated=True, watermark=self.watermark, **options)
 
     def rows_differ(self, operator: Operator, expected: pa.Table, got: pa.Table) -> str | None:
-        """Compare output rows."""
         if self.same is not None:
             return None if self.same(expected, got) else f"expected {expected.to_pylist()}\ngot      {got.to_pylist()}"
         by = operator.output_key if operator.output_mode == "update" else ()
         return difference(expected, got, self.tolerance, [name for name in by if name in expected.column_names])
 
     def states_differ(self, expected: pa.Table, got: pa.Table) -> str | None:
-        """Compare all rows held."""
         if self.same is not None:
             return None
         keys = [name for name in expected.column_names if name.startswith("key.")]
         found = difference(expected, got, self.tolerance, keys)
-        return None if found is None else f"the state in the end differs:\n{found}"
+        return None if found is None else f"the final state differs:\n{found}"
 
     def runs_differ(self, operator: Operator, expected: RunResult, got: RunResult | str) -> str | None:
-        """Compare all batches and the state in the end."""
         if isinstance(got, str):
             return got
         for number, (one, other) in enumerate(zip(expected.outputs, got.outputs, strict=True)):
@@ -86,29 +77,26 @@ class Case:
 
 
 def other_batches(case: Case, batches: Batches) -> str | None:
-    """Cut the batches into parts; where neither time nor rounds matter, also join them."""
+    """Cut the batches into parts; if neither time nor rounds matter, also join them."""
     operator = case.bound(batches)
     expected = _in_the_end(operator, case.plain(batches).outputs)
     runs = [case.run(batches, seed=seed, parts=seed + 2) for seed in range(case.seeds)]
     if operator.time_mode == "none" and not operator.learns:
         runs.append(case.run([pa.concat_tables(batches)]))
-    for got in runs:
-        found = (
-            got if isinstance(got, str) else case.rows_differ(operator, expected, _in_the_end(operator, got.outputs))
-        )
-        if found is not None:
-            return found
-    return None
+    return _first(
+        got if isinstance(got, str) else case.rows_differ(operator, expected, _in_the_end(operator, got.outputs))
+        for got in runs
+    )
 
 
 def moved_state(case: Case, batches: Batches) -> str | None:
-    """Extract the state in the end, half by key and half by slot, and install it elsewhere."""
+    """Extract the final state, half by key and half by slot, and install it elsewhere."""
     operator, held = case.bound(batches), case.plain(batches).state
     keys, _ = KeyedState.group_stored_rows(held, operator.key_schema, operator.value_schema)
     stored, true = keys.hashes, hash_keys(keys.keys, operator.key) if len(keys) else keys.hashes
     if (stored != true).any():
         wrong = keys.keys.slice(int(np.argmax(stored != true)), 1).to_pylist()[0]
-        return f"the state of {wrong} lies under another key's hash: use the groups that `update` is given"
+        return f"the state of {wrong} is stored under another key's hash: use the groups that `update` gets"
     with _opened(operator) as one, _opened(operator) as other:
         one.install(held)
         by_key = one.extract(stored[::2])
@@ -162,29 +150,28 @@ def moving_keys(case: Case, batches: Batches) -> str | None:
 
 
 def running_again(case: Case, batches: Batches) -> str | None:
-    """Fail in the middle of every batch, at other places with every seed, and run it again."""
+    """Fail in every batch, at a place that depends on the seed, and run it again."""
     steps = [step for batch in batches for step in (ABORT(), batch)]
     return _compared(case, batches, lambda seed: steps)
 
 
 def bounded_memory(case: Case, batches: Batches) -> str | None:
-    """Let a century pass; where there is no time, let the same rows come many times."""
+    """Let a century pass; if time does not matter, let the same rows come many times."""
     operator = case.bound(batches)
     if operator.deadline is not None and operator.time_mode == "event":
         nothing = batches[0].slice(0, 0)
         result = case.run([*batches, nothing, ADVANCE(_CENTURY_MS), nothing, nothing])
         if isinstance(result, str):
             return result
-        left = result.state.num_rows
-        return None if not left else f"keys held a century later: {left}, such as {result.state.to_pylist()[0]}"
+        left = result.state.to_pylist()
+        return f"keys held a century later: {len(left)}, such as {left[0]}" if left else None
     if operator.memory == "constant" and operator.time_mode == "none":
         once, twice = (case.run([*batches] * times) for times in (_REPEATS, 2 * _REPEATS))
         if isinstance(once, str) or isinstance(twice, str):
             return once if isinstance(once, str) else str(twice)
         if twice.state.nbytes > _GROWTH_ALLOWED * once.state.nbytes:
-            return f"its memory is not constant: {once.state.nbytes} bytes after {_REPEATS} times the same rows, " + (
-                f"{twice.state.nbytes} after {2 * _REPEATS}"
-            )
+            bytes_held = f"{once.state.nbytes} bytes after {_REPEATS} times the same rows, {twice.state.nbytes} after"
+            return f"its memory is not constant: {bytes_held} {2 * _REPEATS}"
     return None
 
 
@@ -200,16 +187,16 @@ PROPERTIES: dict[str, Callable[[Case, Batches], str | None]] = {
 
 def _compared(case: Case, batches: Batches, steps: Callable[[int], list[pa.Table | Event]]) -> str | None:
     operator, expected = case.bound(batches), case.plain(batches)
-    for seed in range(case.seeds):
-        got = case.run(steps(seed), channels=case.channels, seed=seed)
-        found = case.runs_differ(operator, expected, got)
-        if found is not None:
-            return found
-    return None
+    runs = (case.run(steps(seed), channels=case.channels, seed=seed) for seed in range(case.seeds))
+    return _first(case.runs_differ(operator, expected, got) for got in runs)
+
+
+def _first(findings: Iterable[str | None]) -> str | None:
+    return next((found for found in findings if found is not None), None)
 
 
 def _in_the_end(operator: Operator, outputs: Sequence[pa.Table]) -> pa.Table:
-    """Return all rows, or those that no later batch has replaced."""
+    """Return all rows; in update mode, those that no later batch replaced."""
     rows = pa.concat_tables(outputs).combine_chunks()
     key = [name for name in operator.output_key if name in rows.column_names]
     if operator.output_mode == "append" or not key:
@@ -228,13 +215,13 @@ def _opened(operator: Operator) -> KeyedState:
 
 
 def _partial(operator: Mergeable, rows: pa.Table) -> pa.Table:
-    groups = group_rows(rows, hash_keys(rows, operator.key), operator.key)
+    groups = _grouped(operator, rows)
     columns = [*groups.keys.columns, *operator.lift(rows, groups).columns]
     return pa.Table.from_arrays(columns, schema=pa.schema([*operator.key_schema, *operator.value_schema]))
 
 
-def _grouped(operator: Mergeable, partial: pa.Table) -> Groups:
-    return group_rows(partial, hash_keys(partial, operator.key), operator.key)
+def _grouped(operator: Mergeable, rows: pa.Table) -> Groups:
+    return group_rows(rows, hash_keys(rows, operator.key), operator.key)
 
 
 def _merged(operator: Mergeable, partials: Sequence[pa.Table]) -> pa.Table:
@@ -245,7 +232,7 @@ def _merged(operator: Mergeable, partials: Sequence[pa.Table]) -> pa.Table:
 
 
 def _all_null(operator: Mergeable, partial: pa.Table) -> pa.Table:
-    """Return the same keys with states that are all null: what a key that is not held looks like."""
+    """Return the same keys with states that are all null, as for keys that are not held."""
     nulls = [pa.nulls(partial.num_rows, field.type) for field in operator.value_schema]
     return pa.Table.from_arrays([*partial.select(list(operator.key)).columns, *nulls], schema=partial.schema)
 

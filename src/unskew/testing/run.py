@@ -1,4 +1,4 @@
-"""The test run: what an operator returns and leaves behind."""
+"""Run an operator without Spark."""
 
 from __future__ import annotations
 
@@ -20,24 +20,15 @@ from unskew.testing.steps import Event
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """What an operator returned, batch by batch, and the state it left behind; equal if both are, in any row order.
+    """What an operator returned, batch by batch, and the state it left; equal if both are, in any row order.
 
-    Parameters
-    ----------
-    outputs
-        One table per batch, or per part of a batch, its rows in a canonical order.
-    state
-        All rows held in the end, in a canonical order: ``hash``, ``key.<name>``..., ``value.<name>``...
-    attempts
-        How often batches were run, the failed ones too.
-    late_rows
-        What the operator passed over as late, in each batch.
+    Tables have their rows in a canonical order.
     """
 
-    outputs: list[pa.Table]
-    state: pa.Table
-    attempts: int
-    late_rows: tuple[int, ...] = ()
+    outputs: list[pa.Table]  # one per batch, or per part of a batch
+    state: pa.Table  # all rows held in the end: ``hash``, ``key.<name>``..., ``value.<name>``...
+    attempts: int  # how often batches ran, failed ones included
+    late_rows: tuple[int, ...] = ()  # rows dropped as late in each batch
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RunResult) and self._rows() == other._rows()
@@ -60,18 +51,18 @@ def run(
     parts: int = 1,
     isolated: bool = False,
 ) -> RunResult:
-    """Run an operator over batches, with whatever happens between them.
+    """Run an operator over batches, with events such as failures and moves between them.
 
-    Works as the runtime does: rows are routed by their keys' hashes, combined on the way at times, grouped, handed to
-    the operator channel by channel; state is committed to a store, moved by extraction and installation, and read again
-    from a local copy or from the store.
+    It runs the classes that the runtime runs: rows are routed by hash, sometimes combined on the way, grouped, and
+    handed to the operator channel by channel. State is committed to a store, moved, and read back.
 
     Parameters
     ----------
     operator
-        Not bound yet; the first batch's schema is its input.
+        The operator, not bound yet; the first batch's schema is its input.
     steps
-        Tables are batches (without rows: a batch in which only time passes). See `ABORT`, `RESTART`, `MOVE`, `ADVANCE`.
+        Tables are batches; in one without rows only time passes. Events are `ABORT`, `RESTART`, `MOVE`, `MOVE_SLOT` and
+        `ADVANCE`.
     key
         The key's column or columns.
     channels, slots
@@ -79,15 +70,14 @@ def run(
     seed
         Decides where aborted batches fail, which machine runs what, and where rows are combined.
     watermark
-        Column of the event time and delay, ``("ts", "10 minutes")``, as in ``withWatermark``: in each batch the
-        watermark lies that much behind the greatest time of the batches before, and rows are late by the one before
-        that. Without, the watermark is the clock, which goes on by a second with each batch.
+        Event-time column and delay, ``("ts", "10 minutes")``, as in ``withWatermark``. In each batch the watermark is
+        that far behind the greatest time of the batches before, and rows are late by the watermark before that.
+        Without it the watermark is the clock, which advances by a second with each batch.
     parts
-        How many parts the rows of a batch come in, cut at random: the operator's `update` is called for each, `expire`
-        after the last.
+        How many parts the rows of a batch come in, cut at random: `update` is called for each, `expire` after the last.
     isolated
-        Whether each call gets a copy of the operator, so that it cannot remember anything in itself, and state is
-        read from the store, never from local copies; quicker.
+        Give each call a copy of the operator, so that it cannot remember anything in itself, and read state from the
+        store instead of local copies. Faster.
 
     Examples
     --------
@@ -104,9 +94,8 @@ def run(
     batches = [step for step in steps if isinstance(step, pa.Table)]
     if not batches:
         raise ArgumentError("there is no batch to run", hint="steps must hold at least one table")
-    schema, delay_ms = batches[0].schema, None
-    if watermark is not None:
-        schema, delay_ms = schema.with_metadata({EVENT_TIME_METADATA: watermark[0]}), microseconds(watermark[1]) // 1000
+    schema = input_schema(batches, watermark)
+    delay_ms = None if watermark is None else microseconds(watermark[1]) // 1000
     with tempfile.TemporaryDirectory(prefix="unskew-testing-") as folder:
         random = np.random.default_rng(seed)
         bound = operator.bind(schema, names)
@@ -119,6 +108,12 @@ def run(
             else:
                 runtime.happen(step)
         return RunResult(outputs, _canonical(runtime.held()), runtime.attempts, tuple(late_rows))
+
+
+def input_schema(batches: Sequence[pa.Table], watermark: tuple[str, str] | None) -> pa.Schema:
+    """Return the schema that an operator is bound to, with the event-time column marked."""
+    schema = batches[0].schema
+    return schema if watermark is None else schema.with_metadata({EVENT_TIME_METADATA: watermark[0]})
 
 
 def _canonical(rows: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""A query without Spark: the real engine on a disk in memory, with drivers that die when they are told to."""
+"""A query without Spark: the real engine on a disk in memory, with drivers that die at chosen instants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from unskew.testing.steps import ABORT, ADVANCE, MOVE, MOVE_SLOT, RESTART, Event
 from unskew.testing.told import Told
 
 _MOST_PARTITIONS = 4
-INSTANTS = (
+INSTANTS = (  # where a driver may die in a batch
     "before prepare",
     "after prepare",
     "after route",
@@ -46,33 +46,26 @@ INSTANTS = (
     "before write figures",
     "at the end",
 )
-"""Where a driver may die in a batch."""
-
 _CACHE_BYTES = 1 << 28
 _BATCH_MS = 1000
 
 
 class AbortedError(Exception):
-    """Where an attempt ends early."""
+    """Ends an attempt early."""
 
 
 @dataclass
 class Runtime:
-    """Runs batches of an operator, moving keys and failing as it is told to.
-
-    With `delay_ms` the watermark lies that much behind the greatest event time of all batches before; without, time is
-    what `ADVANCE` says, the same for clock and watermark. With `parts` the rows of a batch come in as many parts, a
-    batch each as far as the operator can tell; time passes with the last one. If `isolated`, no local copies are kept.
-    """
+    """Runs batches of an operator, with the moves and failures that a test asks for."""
 
     operator: Operator
     folder: Path
     random: np.random.Generator
     channels: int
     slots: int
-    delay_ms: int | None = None
-    parts: int = 1
-    isolated: bool = False
+    delay_ms: int | None = None  # how far the watermark is behind the greatest event time; None: it is the clock
+    parts: int = 1  # a batch each as far as the operator can tell; time passes with the last one
+    isolated: bool = False  # keep no local copies
     attempts: int = 0
     batch_id: int = 0
     clock_ms: int = 0
@@ -90,7 +83,6 @@ class Runtime:
         self._shown: dict[int, pa.Table] = {}
 
     def happen(self, event: Event) -> None:
-        """Take note of what happens before the next batch."""
         match event:
             case ABORT():
                 self.failing = True
@@ -107,10 +99,10 @@ class Runtime:
             case MOVE_SLOT(slot, to):
                 self.target = self.target.with_slots(np.where(np.arange(self.slots) == slot, to, self.target.slots))
             case _:
-                raise ArgumentError("this is neither a batch nor something that may happen", got=event)
+                raise ArgumentError("a step must be a batch or an event", got=event)
 
     def batch(self, rows: pa.Table) -> list[pa.Table]:
-        """Run a batch, again if it fails; returns the output of each part, of learners what they have learned."""
+        """Run a batch, again if it fails, and return the output of each part; for learners, what they have learned."""
         parts = 1 if self.operator.learns else self.parts
         cuts = np.sort(self.random.integers(rows.num_rows + 1, size=parts - 1)).tolist() if parts > 1 else []
         bounds, self.late_rows, outputs = [0, *cuts, rows.num_rows], 0, []
@@ -122,29 +114,26 @@ class Runtime:
         return outputs
 
     def held(self) -> pa.Table:
-        """Return the state of all channels."""
         _, committed = self._log.last()
         record = self._log.read(committed)
         site = Site(self._log.files, "reader", self.operator, self.slots, cache_bytes=0)
+        channels = {} if record is None else record.channels
+        orders = [Order(channel, kept.manifest) for channel, kept in sorted(channels.items())] or [Order(0)]
         found = []
-        for channel, kept in sorted({} if record is None else record.channels.items()):
-            state, _ = site.open(Order(channel, kept.manifest))
+        for order in orders:
+            state, _ = site.open(order)
             with state:
                 found += [state.row_schema.empty_table(), *state.scan()]
-        if not found:
-            state, _ = site.open(Order(0))
-            found = [state.row_schema.empty_table()]
         return pa.concat_tables(found)
 
     def _start(self) -> Engine:
-        """Start a driver."""
         machine = str(self.folder / str(self.random.integers(2)))
         keeping = Keeping(cache_bytes=0 if self.isolated else _CACHE_BYTES)
         settings = Settings(Channels(self.channels, slots=self.slots), self._planning(), keeping=keeping)
         return Engine(self.operator, settings, self._log, "testing", cache_folder=machine)
 
     def _planning(self) -> Planning:
-        """Plan as told: by the batch's own counts, ahead, or, where nothing has to move, not at all."""
+        """Plan by the batch's own counts, ahead, or, if nothing has to move, not at all."""
         told, (last, _) = Told(self.target), self._log.last()
         record = self._log.read(last)
         if record is not None and record.table.routes_like(self.target) and self.random.random() < 0.5:
@@ -152,7 +141,6 @@ class Runtime:
         return Planning(told, "ahead" if self.random.random() < 0.2 else "own", min_gain=-np.inf)
 
     def _part(self, rows: pa.Table, last: bool) -> pa.Table:
-        """Run a part of a batch, again if it fails."""
         watermark = self.watermark_ms if last else self.previous_watermark_ms
         empty = rows.num_rows == 0 and self.random.random() < 0.5
         facts = Facts(self.batch_id, f"offsets of {self.batch_id}", self.clock_ms, watermark, empty)
@@ -192,7 +180,7 @@ class Runtime:
             self._engine.run(facts, LocalJobs(partitions, happening=happen), sink)
         finally:
             self.place.happening = lambda operation, name: None
-        if instant is not None:  # the driver dies after all, before Spark knows that the batch is done
+        if instant is not None:  # the driver dies at the end, before Spark knows that the batch is done
             raise AbortedError
 
     def _rows_of(self, output: Output) -> pa.Table:

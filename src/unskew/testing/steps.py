@@ -1,4 +1,4 @@
-"""What may happen between two batches, as data."""
+"""Events between two batches, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class ABORT:
-    """The next batch fails at a random instant, before or after some of its channels have committed, and runs again."""
+    """The next batch fails at a random instant, before or after some of its channels commit, and runs again."""
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,15 @@ class RESTART:
 
 @dataclass(frozen=True)
 class MOVE:
-    """A key changes its channel before the next batch.
+    """A key changes its channel before the next batch."""
 
-    Parameters
-    ----------
-    key
-        The key's value, or a tuple of values if the key has several columns.
-    to
-        The channel.
-    """
-
-    key: Any
+    key: Any  # a tuple of values if the key has several columns
     to: int
 
 
 @dataclass(frozen=True)
 class MOVE_SLOT:  # noqa: N801
-    """All keys of a slot that have no channel of their own change it before the next batch."""
+    """All keys of a slot without an entry of their own change their channel before the next batch."""
 
     slot: int
     to: int
@@ -46,7 +38,7 @@ class MOVE_SLOT:  # noqa: N801
 
 @dataclass(frozen=True)
 class ADVANCE:
-    """Time passes before the next batch: on the clock, and for the watermark, which has the same origin."""
+    """Time passes before the next batch, for the clock and the watermark."""
 
     milliseconds: int
 
@@ -57,14 +49,7 @@ Event = ABORT | RESTART | MOVE | MOVE_SLOT | ADVANCE
 def disturbed(
     batches: Sequence[pa.Table], *, key: str | Sequence[str], channels: int, slots: int = 64, seed: int = 0
 ) -> list[pa.Table | Event]:
-    """Return batches with random moves, aborts and restarts between them.
-
-    Examples
-    --------
-    >>> rows = pa.table({"user": ["ada", "bob", "ada"]})
-    >>> [type(step).__name__ for step in disturbed([rows, rows], key="user", channels=2, seed=1)]
-    ['MOVE', 'MOVE', 'Table', 'MOVE', 'RESTART', 'Table']
-    """
+    """Return the batches with random moves, aborts and restarts between them."""
     names = (key,) if isinstance(key, str) else tuple(key)
     random, steps = np.random.default_rng(seed), list[pa.Table | Event]()
     for batch in batches:

@@ -24,8 +24,8 @@ EVENT_TIME = pa.timestamp("us", tz="UTC")
 class Workload(ABC):
     """A stream of keyed rows, cut into intervals, the same on every machine and in every process.
 
-    Intervals are reached at random: what was asked before never matters. An interval may be read in partitions;
-    put together they are the interval, row by row, whatever their number.
+    You may ask for intervals in any order. An interval may be read in partitions; put together they are the interval,
+    row by row, whatever their number.
 
     Rows have the columns ``key`` (int64 or string), ``event_time`` (ascending), ``value`` (multiples of 1/64 below
     1024, so that float sums are exact in any order) and ``sequence`` (the row's place in the stream).
@@ -41,6 +41,18 @@ class Workload(ABC):
         cls.name = name
         if name:
             WORKLOADS.add(name, cls)
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            self.check(each.name, not isinstance(value, float) or math.isfinite(value), "finite")
+            for expected, good in _bounds(value, **each.metadata.get("bounds", {})):
+                self.check(each.name, good, expected, each.metadata["option"])
+
+    def check(self, field: str, good: bool, expected: str, option: str | None = None) -> None:
+        if not good:
+            where, got = f"workload {self.name!r}", getattr(self, field)
+            raise ArgumentError(f"{option or field} must be {expected}", where=where, got=got)
 
     @classmethod
     def summary(cls) -> str:
@@ -68,11 +80,10 @@ class Workload(ABC):
 
     @property
     def key_type(self) -> pa.DataType:
-        """The type of the key column."""
         return pa.int64()
 
     def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the keys as they stand in the key column."""
+        """Return the keys as they appear in the key column."""
         return pa.array(ids)
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64] | None:
@@ -82,21 +93,18 @@ class Workload(ABC):
     def event_times(self, span: Span) -> NDArray[np.int64]:
         """Return microseconds since 1970, evenly spread over the interval."""
         length = self.interval_seconds * 1e6
-        return (
-            START + round(span.interval * length) + (span.positions() * (length / max(span.rows, 1))).astype(np.int64)
-        )
+        within = (span.positions() * (length / max(span.rows, 1))).astype(np.int64)
+        return START + round(span.interval * length) + within
 
     def values(self, span: Span) -> NDArray[np.float64]:
-        """Return the payload."""
         return np.floor(span.uniforms(self.seed, VALUES) * 65_536) / 64
 
     def extra_columns(self, span: Span) -> Mapping[str, pa.Array]:
-        """Return columns beyond the usual four, to stand behind the key."""
+        """Return columns beyond the usual four; they follow the key."""
         return {}
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of all record batches."""
         extra = [(name, column.type) for name, column in self.extra_columns(Span(0, 0, 0, 0)).items()]
         usual = [("event_time", EVENT_TIME), ("value", pa.float64()), ("sequence", pa.int64())]
         return pa.schema([("key", self.key_type), *extra, *usual])
@@ -110,7 +118,6 @@ class Workload(ABC):
         return self.batch(Span.partition(interval, n, partition, partitions))
 
     def batch(self, span: Span) -> pa.RecordBatch:
-        """Return the rows of a span."""
         columns = {
             "key": self.names(self.draw(span)),
             **self.extra_columns(span),
@@ -124,77 +131,64 @@ class Workload(ABC):
 WORKLOADS: Registry[Workload] = Registry("workload", "unskew.workloads", skip=("spark_source",))
 
 
-def keys_option(default: int) -> int:
-    """Return a field for the number of keys: the option is called ``keys``, which as an attribute is the method."""
-    number: int = field(default=default, metadata={"option": "keys"})
-    return number
+def option(default: float, name: str | None = None, **bounds: float) -> Any:
+    """Return a field with bounds: `at_least`, `above`, `at_most`, `below`. Users may know it by another `name`."""
+    return field(default=default, metadata={"option": name, "bounds": bounds})
+
+
+def keys_option(default: int, **bounds: float) -> Any:
+    """Return a field for the number of keys. Its option is ``keys``; the attribute ``keys`` is a method."""
+    return option(default, "keys", **(bounds or {"above": 0}))
+
+
+def exponent_option(default: float) -> Any:
+    """Return a field for the exponent of a power law."""
+    return option(default, at_least=0, below=100)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seeded(Workload):
-    """A workload that stands on its own.
+    """A workload that does not change another one. Fang et al. and SMALOPS decide every 10 seconds."""
 
-    Parameters
-    ----------
-    seed
-        Chooses one of many equally likely streams.
-    interval_seconds
-        Event time between two intervals. Fang et al. and SMALOPS decide every 10 seconds.
-    """
+    seed: int = option(0, at_least=0)
+    interval_seconds: float = option(10.0, above=0)
 
-    seed: int = 0
-    interval_seconds: float = 10.0
 
-    def __post_init__(self) -> None:
-        for parameter in fields(self):
-            value = getattr(self, parameter.name)
-            self.check(parameter.name, value, not isinstance(value, float) or math.isfinite(value), "finite")
-        self.check("seed", self.seed, self.seed >= 0, "0 or more")
-        self.check("interval_seconds", self.interval_seconds, self.interval_seconds > 0, "above 0")
+class Keyed(Seeded):
+    """A workload with a fixed number of keys; its dataclass declares the field `key_count`."""
 
-    def check(self, field: str, value: object, good: bool, expected: str) -> None:
-        """Raise `ArgumentError` unless `good`."""
-        _check(self.name, field, value, good, expected)
+    key_count: int
+
+    @property
+    def domain(self) -> int:
+        return self.key_count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift(Workload):
-    """A workload that changes which keys another workload is about, from interval to interval.
-
-    Parameters
-    ----------
-    base
-        What drifts. Its seed and its interval length are taken over.
-    """
+    """A workload that changes which keys another workload, its `base`, is about, from interval to interval."""
 
     base: Workload
 
     def __post_init__(self) -> None:
-        self.check("base", self.base.name, self.base.domain is not None, "a workload with a bounded number of keys")
-
-    def check(self, field: str, value: object, good: bool, expected: str) -> None:
-        """Raise `ArgumentError` unless `good`."""
-        _check(self.name, field, value, good, expected)
+        super().__post_init__()
+        self.check("base", self.base.domain is not None, "a workload with a bounded number of keys")
 
     @property
     def seed(self) -> int:
-        """The seed of the base."""
         return self.base.seed
 
     @property
     def interval_seconds(self) -> float:
-        """The interval length of the base."""
         return self.base.interval_seconds
 
     @property
     def domain(self) -> int:
-        """The number of ids of the base."""
         assert self.base.domain is not None
         return self.base.domain
 
     @property
     def key_type(self) -> pa.DataType:
-        """The key type of the base."""
         return self.base.key_type
 
     @property
@@ -203,30 +197,31 @@ class Drift(Workload):
         return self.base.stream + 1 if isinstance(self.base, Drift) else DRIFT
 
     def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the keys as the base names them."""
         return self.base.names(ids)
 
     def event_times(self, span: Span) -> NDArray[np.int64]:
-        """Return the event times of the base."""
         return self.base.event_times(span)
 
     def values(self, span: Span) -> NDArray[np.float64]:
-        """Return the payload of the base."""
         return self.base.values(span)
 
     def extra_columns(self, span: Span) -> Mapping[str, pa.Array]:
-        """Return the further columns of the base."""
         return self.base.extra_columns(span)
 
 
-def _check(workload: str, field: str, value: object, good: bool, expected: str) -> None:
-    if not good:
-        raise ArgumentError(f"{field} must be {expected}", where=f"workload {workload!r}", got=value)
+def _bounds(value: float, **bounds: float) -> list[tuple[str, bool]]:
+    tests = {
+        "at_least": lambda bound: (f"{bound:,} or more", value >= bound),
+        "above": lambda bound: (f"above {bound:,}", value > bound),
+        "at_most": lambda bound: (f"at most {bound:,}", value <= bound),
+        "below": lambda bound: (f"below {bound:,}", value < bound),
+    }
+    return [tests[name](bound) for name, bound in bounds.items()]
 
 
 @lru_cache(maxsize=8)
 def shuffled(domain: int, seed: int, interval: int = 0, stream: int = DRIFT) -> NDArray[np.int64]:
-    """Return the ids 0 .. domain-1 in random order: a stable sort of uniform numbers, so equal for ever."""
+    """Return the ids 0 .. domain-1 in random order. A stable sort of uniform numbers gives the same order for ever."""
     order = np.argsort(uniforms(seed, interval, stream, domain), kind="stable")
     order.flags.writeable = False
     return order

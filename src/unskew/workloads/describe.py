@@ -25,16 +25,15 @@ class KeyShare:
 
 @dataclass(frozen=True)
 class ChannelLoads:
-    """What hashing does to a number of channels.
+    """How many rows hashing gives each of a number of channels.
 
-    A batch takes as long as its fullest channel. Balanced, it would be `times_shorter`; if no key may be split among
-    channels, at most `times_shorter_whole_keys`, because the channel of the hottest key has at least that key.
+    A batch takes as long as its fullest channel.
     """
 
     channels: int
     rows: tuple[int, ...]
-    times_shorter: float
-    times_shorter_whole_keys: float
+    times_shorter: float  # how much shorter a balanced batch would be
+    times_shorter_whole_keys: float  # the same if no key may be split: some channel has all of the hottest key
 
 
 @dataclass(frozen=True)
@@ -54,23 +53,10 @@ class Description:
 def describe(
     workload: Workload, n: int = 1_000_000, channels: Sequence[int] = CHANNELS, *, interval: int = 0, top: int = 10
 ) -> Description:
-    """Describe the skew of an interval of `n` rows.
+    """Describe the skew of an interval of `n` rows, for several numbers of channels, with its `top` hottest keys.
 
-    Rows per channel are those of ``pmod(xxhash64(key), channels)``. Spark's own ``groupBy`` shuffles by its Murmur3
-    ``hash`` instead, which puts other keys together; statistically the two are alike.
-
-    Parameters
-    ----------
-    workload
-        What to describe.
-    n
-        Rows to draw.
-    channels
-        Numbers of channels to try.
-    interval
-        Which interval.
-    top
-        How many of the hottest keys to name.
+    Rows go to channel ``pmod(xxhash64(key), channels)``. Spark's own ``groupBy`` shuffles by its Murmur3 ``hash``
+    instead, which puts other keys together; statistically the two are alike.
 
     Examples
     --------
@@ -104,7 +90,7 @@ def describe(
 
 
 def _counted(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return distinct ids, ascending, and their counts; without sorting when the ids are few."""
+    """Return distinct ids, ascending, and their counts; without sorting when ids are small numbers."""
     if ids.max() > 8 * ids.size:
         return np.unique(ids, return_counts=True)
     counts = np.bincount(ids)

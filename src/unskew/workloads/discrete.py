@@ -28,7 +28,7 @@ def _kernel_quantile(uniforms, cumulative, guide, scale, drawn):  # type: ignore
 
 
 def guide_table(cumulative: NDArray[np.float64]) -> tuple[NDArray[np.int32], float]:
-    """Return where to start looking for a weight, one entry per key, and the entries per unit of weight."""
+    """Return where to start looking for a weight, one entry per key, and how many entries a unit of weight has."""
     scale = cumulative.size / float(cumulative[-1])
     lower_edges = np.arange(cumulative.size) / scale
     first = np.searchsorted(cumulative, lower_edges, side="right")
@@ -36,25 +36,14 @@ def guide_table(cumulative: NDArray[np.float64]) -> tuple[NDArray[np.int32], flo
 
 
 class DiscreteTable:
-    """A finite distribution over ids 0, 1, ..., drawn from by inversion.
+    """A finite distribution over ids 0, 1, ..., drawn from by inversion. Weights need not sum to one.
 
     One uniform number gives one id, the same as a binary search over the cumulative weights, in O(1) expected time
-    and 12 bytes an id.
+    and 12 bytes an id (Chen and Asau, On generating random variates from an empirical distribution, 1974).
 
-    Parameters
-    ----------
-    weights
-        One per id, not negative, not all zero; need not sum to one.
-
-    Examples
-    --------
     >>> table = DiscreteTable([0.5, 0.0, 0.5])
     >>> table.quantile(np.array([0.0, 0.49, 0.5, 0.99])).tolist()
     [0, 0, 2, 2]
-
-    References
-    ----------
-    Chen and Asau, On generating random variates from an empirical distribution, AIIE Transactions 6(2), 1974.
     """
 
     def __init__(self, weights: ArrayLike) -> None:

@@ -11,43 +11,32 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.workloads.base import Seeded
+from unskew.workloads.base import Keyed, exponent_option, keys_option, option
 from unskew.workloads.discrete import DiscreteTable
 from unskew.workloads.span import KEYS, Span
 
+MOST_KEYS = 1_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
-class DriftingNames(Seeded):
-    """Keys with made-up names, drawn from the `probabilities` of the interval; subclasses say how those drift."""
+class DriftingNames(Keyed):
+    """Keys with made-up names such as ``word-000042``, drawn from the `probabilities` of the interval."""
 
     prefix: ClassVar[str]
     digits: ClassVar[int]
 
-    exponent: float
-    key_count: int
-    interval_seconds: float = 86_400.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("exponent", self.exponent, 0 <= self.exponent < 100, "0 or more")
-        self.check("keys", self.key_count, 0 < self.key_count <= 10**6, "in 1 .. 1,000,000")
-
-    @property
-    def domain(self) -> int:
-        """The number of keys."""
-        return self.key_count
+    exponent: float = exponent_option(1.0)
+    key_count: int = keys_option(MOST_KEYS, above=0, at_most=MOST_KEYS)
+    interval_seconds: float = option(86_400.0, above=0)
 
     @property
     def key_type(self) -> pa.DataType:
-        """Names are strings."""
         return pa.string()
 
     def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return made-up names such as ``word-000042``."""
         return _numbered(self.prefix, self.key_count, self.digits).take(pa.array(ids))
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return ids."""
         return _table(self, span.interval).quantile(span.uniforms(self.seed, KEYS))
 
     @abstractmethod

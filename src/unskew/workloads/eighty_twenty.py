@@ -8,56 +8,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.workloads.base import Seeded, keys_option, shuffled
+from unskew.workloads.base import Keyed, keys_option, option, shuffled
 from unskew.workloads.span import EXTRA, KEYS, Span
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfSimilar(Seeded, name="self-similar"):
+class SelfSimilar(Keyed, name="self-similar"):
     """80/20 within every part: of the hottest 20 % again 20 % have 80 %, and so on.
 
-    The hottest of 16,384 groups has 26 %. Which key is how hot is shuffled by the seed.
+    The hottest of 16,384 groups has 26 %. The seed decides which key is how hot.
 
-    Parameters
-    ----------
-    key_count
-        How many keys there are; Flux has 16K groups.
-    share
-        Part of the rows that the hottest ``1 - share`` of the keys have.
+    Source: Shah et al., Flux, section 6. Gray et al., Quickly generating billion-record synthetic databases, SIGMOD
+    1994.
 
-    Examples
-    --------
     >>> groups = SelfSimilar()
     >>> float(groups.probabilities().max().round(2))
     0.26
     >>> groups.keys(interval=0, n=5).tolist()
     [1981, 5483, 12263, 8584, 5555]
-
-    References
-    ----------
-    Shah et al., Flux, section 6. Gray et al., Quickly generating billion-record synthetic databases, SIGMOD 1994.
     """
 
-    key_count: int = keys_option(16_384)
-    share: float = 0.8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("keys", self.key_count, self.key_count > 0, "above 0")
-        self.check("share", self.share, 0.5 <= self.share < 1, "in [0.5, 1)")
-
-    @property
-    def domain(self) -> int:
-        """The number of keys."""
-        return self.key_count
+    key_count: int = keys_option(16_384)  # how many keys there are; Flux has 16K groups
+    # part of the rows that the hottest ``1 - share`` of the keys have
+    share: float = option(0.8, at_least=0.5, below=1)
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return ranks by inversion, under shuffled names."""
         ranks = self.key_count * span.uniforms(self.seed, KEYS) ** (1 / self._exponent)
         return shuffled(self.key_count, self.seed)[ranks.astype(np.int64)]
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64]:
-        """Return the law, the same in every interval."""
         below = (np.arange(self.key_count + 1) / self.key_count) ** self._exponent
         named = np.empty(self.key_count)
         named[shuffled(self.key_count, self.seed)] = np.diff(below)
@@ -69,49 +48,26 @@ class SelfSimilar(Seeded, name="self-similar"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoClass(Seeded, name="two-class"):
+class TwoClass(Keyed, name="two-class"):
     """80/20 once: 20 % of the keys share 80 % of the rows evenly, the other 80 % of the keys share the rest.
 
-    Parameters
-    ----------
-    key_count
-        How many keys there are.
-    share
-        Part of the rows that the hot ``1 - share`` of the keys have.
+    Source: Shah et al., Flux, section 6: the milder reading of its 80/20 skew.
 
-    Examples
-    --------
     >>> groups = TwoClass(key_count=10)
     >>> sorted(groups.probabilities().round(3).tolist())
     [0.025, 0.025, 0.025, 0.025, 0.025, 0.025, 0.025, 0.025, 0.4, 0.4]
-
-    References
-    ----------
-    Shah et al., Flux, section 6: the milder reading of its 80/20 skew.
     """
 
-    key_count: int = keys_option(16_384)
-    share: float = 0.8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("keys", self.key_count, self.key_count > 1, "above 1")
-        self.check("share", self.share, 0.5 <= self.share < 1, "in [0.5, 1)")
-
-    @property
-    def domain(self) -> int:
-        """The number of keys."""
-        return self.key_count
+    key_count: int = keys_option(16_384, above=1)  # how many keys there are
+    share: float = option(0.8, at_least=0.5, below=1)  # part of the rows that the hot ``1 - share`` of the keys have
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return a class first, then a key of it."""
         hot = span.uniforms(self.seed, EXTRA) < self.share
         within = span.uniforms(self.seed, KEYS) * np.where(hot, self._hot_keys, self.key_count - self._hot_keys)
         ranks = within.astype(np.int64) + np.where(hot, 0, self._hot_keys)
         return shuffled(self.key_count, self.seed)[ranks]
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64]:
-        """Return the two shares, the same in every interval."""
         order = shuffled(self.key_count, self.seed)
         named = np.full(self.key_count, (1 - self.share) / (self.key_count - self._hot_keys))
         named[order[: self._hot_keys]] = self.share / self._hot_keys

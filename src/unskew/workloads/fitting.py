@@ -30,7 +30,7 @@ def fit(messages: int, distinct_keys: int, top_share: float) -> Fit:
     """Return the Zipf law whose `messages` draws are expected to meet `distinct_keys`, the first with `top_share`.
 
     The exponent z solves ``top_share = 1 / H(U, z)`` for each universe U, and U is the one where the expected number of
-    distinct keys, the sum of ``1 - (1 - p) ** messages``, is right. About a tenth of a second; kept for the process.
+    distinct keys, the sum of ``1 - (1 - p) ** messages``, is right. Takes about a tenth of a second, once per process.
 
     Examples
     --------
@@ -55,17 +55,13 @@ def fit(messages: int, distinct_keys: int, top_share: float) -> Fit:
     low, high = math.log(distinct_keys), math.log(distinct_keys) + math.log(1e4)
     if missing(high) < 0:
         raise ArgumentError("no Zipf law has these figures", got=figures, hint="give fewer keys or a smaller top share")
-    universe = round(math.exp(_root(missing, low, high, tolerance=1e-7)))
+    universe = round(math.exp(brent_root(missing, low, high, tolerance=1e-7)))
     return Fit(universe, solve_exponent(universe, top_share))
 
 
 def solve_exponent(universe: int, top_share: float) -> float:
     """Return the exponent at which the first of `universe` keys has `top_share`."""
-
-    def excess(exponent: float) -> float:
-        return 1 / power_sum(exponent, universe) - top_share
-
-    return _root(excess, 0.0, MOST_EXPONENT, tolerance=1e-9)
+    return brent_root(lambda exponent: 1 / power_sum(exponent, universe) - top_share, 0.0, MOST_EXPONENT, 1e-9)
 
 
 def expected_distinct(law: PowerLaw, messages: int) -> float:
@@ -82,10 +78,42 @@ def expected_distinct(law: PowerLaw, messages: int) -> float:
     return found
 
 
-def _root(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    from scipy.optimize import brentq  # noqa: PLC0415  (slow to import, and few workloads need a fit)
+def brent_root(function: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """Return where `function` crosses zero between `low` and `high`, by Brent's method, step by step as SciPy's brentq.
 
-    return float(brentq(function, low, high, xtol=tolerance))
+    Fitted exponents, and so all streams of stand-ins, depend on the last digits: the steps must stay as they are.
+    """
+    before, now = low, high
+    f_before, f_now = function(before), function(now)
+    if f_before == 0:
+        return before
+    if f_now != 0 and (f_before < 0) == (f_now < 0):
+        raise ArgumentError("the function has the same sign at both ends", got=(f_before, f_now))
+    other, f_other, step, last_step = before, f_before, now - before, now - before
+    while True:
+        if f_before != 0 and f_now != 0 and (f_before < 0) != (f_now < 0):
+            other, f_other = before, f_before
+            last_step = step = now - before
+        if abs(f_other) < abs(f_now):
+            before, now, other = now, other, now
+            f_before, f_now, f_other = f_now, f_other, f_now
+        smallest = (tolerance + 4 * np.finfo(float).eps * abs(now)) / 2
+        half = (other - now) / 2
+        if f_now == 0 or abs(half) < smallest:
+            return now
+        tried = math.inf
+        if abs(last_step) > smallest and abs(f_now) < abs(f_before):
+            if before == other:
+                tried = -f_now * (now - before) / (f_now - f_before)
+            else:
+                slope, other_slope = (f_before - f_now) / (before - now), (f_other - f_now) / (other - now)
+                bend = f_other * other_slope - f_before * slope
+                tried = -f_now * bend / (other_slope * slope * (f_other - f_before))
+        short = 2 * abs(tried) < min(abs(last_step), 3 * abs(half) - smallest)
+        last_step, step = (step, tried) if short else (half, half)
+        before, f_before = now, f_now
+        now += step if abs(step) > smallest else math.copysign(smallest, half)
+        f_now = function(now)
 
 
 def _chance_seen(probabilities: NDArray[np.float64], messages: int) -> NDArray[np.float64]:

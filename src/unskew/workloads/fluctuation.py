@@ -12,9 +12,18 @@ from numpy.typing import NDArray
 
 from unskew.errors import ArgumentError
 from unskew.hashing import xxhash64
-from unskew.workloads.base import Drift
+from unskew.workloads.base import Drift, option
 from unskew.workloads.discrete import DiscreteTable
 from unskew.workloads.span import Span, uniforms
+
+
+@njit(cache=True, inline="always")
+def _trade(one, two, key_of, channel_of, share, change):  # type: ignore[no-untyped-def]
+    """Let two ranks swap their keys; return how far some channel's load has changed, in mean loads."""
+    change[channel_of[key_of[one]]] += share[two] - share[one]
+    change[channel_of[key_of[two]]] += share[one] - share[two]
+    key_of[one], key_of[two] = key_of[two], key_of[one]
+    return np.abs(change).max() * change.size
 
 
 @njit(cache=True)
@@ -26,16 +35,12 @@ def _kernel_step(key_of, channel_of, share, by_share, hot, other, rate, channels
         if achieved >= rate:
             return made, achieved
         one, two = hot[draw], other[draw]
-        channel_one, channel_two = channel_of[key_of[one]], channel_of[key_of[two]]
-        if channel_one == channel_two or share[one] == share[two]:
+        if channel_of[key_of[one]] == channel_of[key_of[two]] or share[one] == share[two]:
             continue
-        change[channel_one] += share[two] - share[one]
-        change[channel_two] += share[one] - share[two]
-        key_of[one], key_of[two] = key_of[two], key_of[one]
+        achieved = _trade(one, two, key_of, channel_of, share, change)
         swaps[made, 0], swaps[made, 1] = one, two
         made += 1
-        achieved = np.abs(change).max() * channels
-    target = np.argmax(change)  # chance alone will not do: hot keys now go to the channel that has gained most
+    target = np.argmax(change)  # chance was not enough: hot keys now go to the channel that has gained most
     hottest, coldest = 0, by_share.size - 1
     while achieved < rate:
         while hottest < coldest and channel_of[key_of[by_share[hottest]]] == target:
@@ -45,12 +50,9 @@ def _kernel_step(key_of, channel_of, share, by_share, hot, other, rate, channels
         one, two = by_share[hottest], by_share[coldest]
         if share[one] <= share[two]:
             break
-        change[channel_of[key_of[one]]] += share[two] - share[one]
-        change[target] += share[one] - share[two]
-        key_of[one], key_of[two] = key_of[two], key_of[one]
+        achieved = _trade(one, two, key_of, channel_of, share, change)
         swaps[made, 0], swaps[made, 1] = one, two
         made += 1
-        achieved = np.abs(change).max() * channels
     return made, achieved
 
 
@@ -62,9 +64,9 @@ def _kernel_swap(key_of, swaps):  # type: ignore[no-untyped-def]
 
 
 class _History:
-    """The swaps of all intervals so far, and the keys as they stand after the last one visited.
+    """The swaps of all intervals so far, and the keys after the interval visited last.
 
-    A swap undoes itself, so that any interval is reached from any other at the cost of the swaps between them.
+    A swap undoes itself, so getting from one interval to another costs the swaps between them.
     """
 
     def __init__(self, drift: Fluctuation) -> None:
@@ -125,57 +127,35 @@ class Fluctuation(Drift, name="fluctuation"):
     """Another workload whose keys trade frequencies before every interval, until some channel's load has changed.
 
     Pairs of keys on different channels swap frequencies until, for some channel, the load under hash routing has
-    changed by at least `rate` times the mean load. One key of a pair is drawn by frequency, the other evenly. When
-    `most_swaps` draws have not done it, hot keys are steered to the channel that has gained most; when even all of them
-    are not enough (uniform keys, few channels), `achieved` says what was reached. Interval 0 is the base itself.
+    changed by at least `rate` times the mean load. One key of a pair is drawn by frequency, the other evenly. If
+    `most_swaps` draws are not enough, hot keys are steered to the channel that has gained most. If even that is not
+    enough (uniform keys, few channels), `achieved` says how far it got. Interval 0 is the base itself; the
+    base must have a known law, the same in every interval.
 
     The first visit of an interval computes all those before it, a fraction of a millisecond each, once per process.
 
-    Parameters
-    ----------
-    base
-        What fluctuates; its distribution must be known and the same in every interval.
-    rate
-        f in the paper, 0 to 2.
-    channels
-        Channels on which load is measured: pmod(xxhash64(key), channels).
-    most_swaps
-        Draws before steering begins.
+    Source: Fang et al., section V.A.
 
-    Examples
-    --------
     >>> from unskew.workloads import workload
     >>> drift = workload("fluctuation", base="zipf", exponent=0.85, keys=10_000, rate=0.5)
     >>> drift.achieved(1) >= 0.5
     True
     >>> [int(drift.probabilities(interval).argmax()) for interval in range(4)]
     [0, 7008, 8166, 823]
-
-    References
-    ----------
-    Fang et al., section V.A.
     """
 
-    rate: float = 1.0
-    channels: int = 15
-    most_swaps: int = 1_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("rate", self.rate, self.rate >= 0, "0 or more")
-        self.check("channels", self.channels, self.channels > 0, "above 0")
-        self.check("most_swaps", self.most_swaps, self.most_swaps >= 0, "0 or more")
+    rate: float = option(1.0, at_least=0)  # f in the paper, 0 to 2
+    channels: int = option(15, above=0)  # channels on which load is measured: pmod(xxhash64(key), channels)
+    most_swaps: int = option(1_000, at_least=0)  # draws before steering begins
 
     def achieved(self, interval: int) -> float:
         """Return the largest change of a channel's load since the interval before, in mean loads."""
         return _history(self).achieved(interval)
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return the ids of the base under the names of the interval."""
         return _history(self).rename(span.interval, self.base.draw(span))
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64]:
-        """Return the law of the base under the names of the interval."""
         law = self.base.probabilities(0)
         assert law is not None
         named = np.empty(self.domain)

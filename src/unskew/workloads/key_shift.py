@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.workloads.base import Drift
+from unskew.workloads.base import Drift, option
 from unskew.workloads.span import Span
 
 
@@ -17,40 +17,21 @@ class KeyShift(Drift, name="key-shift"):
 
     The skew stays the same; who is hot changes at once, and a table of hot keys is out of date at once.
 
-    Parameters
-    ----------
-    base
-        What drifts.
-    shift
-        Places per step.
-    every_seconds
-        Event time between two steps.
+    Source: Bhattacharya and Wood, SMALOPS, evaluation of dynamic load.
 
-    Examples
-    --------
     >>> from unskew.workloads import workload
     >>> shifting = workload("key-shift", base="zipf", exponent=1.5, keys=1000, shift=100)
     >>> [int(shifting.probabilities(interval).argmax()) for interval in (0, 5, 6, 12)]
     [0, 0, 100, 200]
-
-    References
-    ----------
-    Bhattacharya and Wood, SMALOPS, evaluation of dynamic load.
     """
 
-    shift: int = 100
-    every_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("every_seconds", self.every_seconds, self.every_seconds > 0, "above 0")
+    shift: int = 100  # places per step
+    every_seconds: float = option(60.0, above=0)  # event time between two steps
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return the ids of the base, shifted."""
         return (self.base.draw(span) + self._distance(span.interval)) % self.domain
 
     def probabilities(self, interval: int = 0) -> NDArray[np.float64] | None:
-        """Return the law of the base, shifted."""
         law = self.base.probabilities(interval)
         return None if law is None else np.roll(law, self._distance(interval))
 

@@ -21,9 +21,9 @@ def workload(name: str, /, **options: Any) -> Workload:
     name
         One of `WORKLOADS`.
     **options
-        Its parameters, as values or as text (``"100_000"``, ``"1e6"``); capitals and underscores do not matter, so that
-        Spark's ``intervalSeconds`` is ``interval_seconds``. A drift takes its base by name, ``base="zipf"`` unless
-        told, and hands it the options that are not its own.
+        Its parameters, as values or as text (``"100_000"``, ``"1e6"``). Capitals and underscores do not matter:
+        Spark's ``intervalSeconds`` is ``interval_seconds``. A drift takes its base by name (``base="zipf"`` by
+        default) and hands it the options that are not its own.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def workload(name: str, /, **options: Any) -> Workload:
     mine = _parameter_types(kind)
     own = {option: value for option, value in options.items() if _plain(option) in mine}
     others = {option: value for option, value in options.items() if option not in own}
-    base = own.pop(_spelled(own, "base"), "zipf")
+    base = next((own.pop(option) for option in list(own) if _plain(option) == "base"), "zipf")
     if isinstance(base, Workload):
         return kind(base=base, **_parameters(kind, own | others))
     known = [*mine, *_parameter_types(WORKLOADS[base])]
@@ -53,8 +53,6 @@ def workload(name: str, /, **options: Any) -> Workload:
 def options_of(kind: type[Workload]) -> dict[str, Any]:
     """Return the options of a kind of workload with their defaults, its own before those that all have.
 
-    Examples
-    --------
     >>> options_of(WORKLOADS["zipf"])
     {'exponent': 1.0, 'keys': 100000, 'seed': 0, 'interval_seconds': 10.0}
     >>> options_of(WORKLOADS["hot-key"])
@@ -63,9 +61,7 @@ def options_of(kind: type[Workload]) -> dict[str, Any]:
     inherited = Drift if issubclass(kind, Drift) else Seeded
     common = {field.name for field in dataclasses.fields(inherited)}
     fields = sorted(dataclasses.fields(kind), key=lambda field: field.name in common)  # type: ignore[arg-type]
-    return {
-        field.metadata.get("option", field.name): "zipf" if field.name == "base" else field.default for field in fields
-    }
+    return {_option(field): "zipf" if field.name == "base" else field.default for field in fields}
 
 
 def _parameters(kind: type[Workload], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,21 +76,21 @@ def _parameters(kind: type[Workload], options: Mapping[str, Any]) -> dict[str, A
 
 
 def _parameter_types(kind: type[Workload]) -> dict[str, tuple[str, type]]:
-    """Return field and type by plain spelling, of the field's own name and of its option's."""
+    """Return a field's name and type by the plain spellings of the field and of its option."""
     hints = typing.get_type_hints(kind)
-    types: dict[str, tuple[str, type]] = {}
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        for spelling in (field.name, field.metadata.get("option", field.name)):
-            types[_plain(spelling)] = (field.name, hints[field.name])
-    return types
+    return {
+        _plain(spelling): (field.name, hints[field.name])
+        for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+        for spelling in (field.name, _option(field))
+    }
+
+
+def _option(field: dataclasses.Field[Any]) -> str:
+    return field.metadata.get("option") or field.name
 
 
 def _plain(option: str) -> str:
     return option.replace("_", "").replace("-", "").lower()
-
-
-def _spelled(options: Mapping[str, Any], plain: str) -> str:
-    return next((option for option in options if _plain(option) == plain), plain)
 
 
 def _refuse_unknown(option: str, known: list[str], where: str) -> None:
@@ -116,10 +112,8 @@ def _converted(value: Any, kind: type, where: str) -> Any:
 
 
 def whole_number(value: Any, where: str) -> int:
-    """Return the whole number that `value` is or says.
+    """Return the whole number that `value` is or spells.
 
-    Examples
-    --------
     >>> [whole_number(value, where="rows") for value in (5, "100_000", "1e6", 2.0)]
     [5, 100000, 1000000, 2]
     """

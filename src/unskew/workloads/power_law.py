@@ -39,8 +39,6 @@ def power_sum(exponent: float, keys: int) -> float:
 
     The generalised harmonic number: 1,024 terms, then Euler and Maclaurin's midpoint formula with one correction.
 
-    Examples
-    --------
     >>> round(power_sum(1.0, 4), 6)
     2.083333
     >>> round(power_sum(0.921, 31_000_000), 4)
@@ -58,21 +56,10 @@ def power_sum(exponent: float, keys: int) -> float:
 class PowerLaw:
     """Ranks 0 .. keys-1 with probability proportional to ``(offset + rank) ** -exponent``.
 
-    The first 65,536 ranks are tabulated; beyond them a rank is a rounded draw of the continuous power law, right to
-    exponent * (exponent + 1) / (24 * 65536**2) of its own probability, which is under 1e-10 up to exponent 2.
-    So 30 million keys cost no more memory than 65,536.
+    The offset is 1 for Zipf's law. The first 65,536 ranks are tabulated; beyond them a rank is a rounded draw of the
+    continuous power law, right to exponent * (exponent + 1) / (24 * 65536**2) of its own probability, which is under
+    1e-10 up to exponent 2. So 30 million keys cost no more memory than 65,536.
 
-    Parameters
-    ----------
-    exponent
-        0 is uniform; 2 gives the first of many keys 61 %.
-    keys
-        How many ranks there are.
-    offset
-        Added to the rank: 1 for Zipf's law.
-
-    Examples
-    --------
     >>> law = PowerLaw(1.0, 3)
     >>> law.probabilities().round(4).tolist()
     [0.5455, 0.2727, 0.1818]
@@ -92,7 +79,6 @@ class PowerLaw:
 
     @property
     def top_share(self) -> float:
-        """The probability of rank 0."""
         return float(self.offset**-self.exponent / self.total)
 
     def weights(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -114,5 +100,5 @@ class PowerLaw:
 
 @lru_cache(maxsize=16)
 def power_law(exponent: float, keys: int, offset: float = 1.0) -> PowerLaw:
-    """Return `PowerLaw` from a cache that outlives a Spark task, so that its table is built once per process."""
+    """Return a `PowerLaw` from a cache, so that a process builds its table once, not for every Spark task."""
     return PowerLaw(exponent, keys, offset)

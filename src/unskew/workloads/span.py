@@ -17,8 +17,8 @@ KEYS, VALUES, EXTRA, DRIFT = 0, 1, 2, 8  # streams of random numbers; wrappers c
 class Span:
     """Rows `start` to `stop` of an interval that has `rows` rows.
 
-    Every row owns one random number per stream, reached in O(1) by advancing the generator, so that a row is the same
-    whether it is asked for alone, in a partition or with the whole interval.
+    Every row owns one random number per stream, reached in O(1) by advancing the generator. So a row is the same
+    whether you ask for it alone, in a partition or with the whole interval.
 
     Examples
     --------
@@ -54,7 +54,6 @@ class Span:
             yield Span(self.interval, self.rows, start, min(start + most_rows, self.stop))
 
     def positions(self) -> NDArray[np.int64]:
-        """Return the place of each row within the interval."""
         return np.arange(self.start, self.stop, dtype=np.int64)
 
     def sequence(self) -> NDArray[np.int64]:
@@ -62,14 +61,13 @@ class Span:
         return self.interval * self.rows + self.positions()
 
     def uniforms(self, seed: int, stream: int) -> NDArray[np.float64]:
-        """Return one number in [0, 1) per row."""
         return uniforms(seed, self.interval, stream, len(self), skip=self.start)
 
 
 def uniforms(seed: int, interval: int, stream: int, count: int, skip: int = 0) -> NDArray[np.float64]:
     """Return numbers `skip` to ``skip + count`` of the stream that belongs to (seed, interval).
 
-    Only ``random()`` of PCG64 is used, 53 bits of one raw draw each: equal on every machine.
+    It uses only ``random()`` of PCG64, 53 bits of one raw draw each, which is equal on every machine.
     """
     bits = np.random.PCG64(np.random.SeedSequence((seed, interval), spawn_key=(stream,)))
     return np.random.Generator(bits.advance(skip)).random(count)

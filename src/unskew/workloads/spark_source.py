@@ -26,8 +26,8 @@ OPTIONS = {name.lower(): name for name in ("workload", "rowsPerBatch", "batches"
 def register(spark: SparkSession) -> None:
     """Make ``format("unskew")`` known to a session.
 
-    Options of the source: ``workload`` (a name, ``zipf`` unless told), ``rowsPerBatch`` (50,000), ``batches`` (a stream
-    is endless unless told, a batch read has one), ``partitions`` (2) and ``firstInterval`` (0). All others are the
+    Options of the source: ``workload`` (a name, default ``zipf``), ``rowsPerBatch`` (50,000), ``batches`` (by default
+    a stream is endless, and a batch read has one), ``partitions`` (2) and ``firstInterval`` (0). All others are the
     workload's own: ``exponent``, ``keys``, ``seed`` ...
 
     Examples
@@ -42,17 +42,17 @@ def register(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read: intervals `first` to `last` of a workload, each cut into partitions."""
+    """Reads the intervals of a workload from `first` up to `last`, each cut into partitions."""
 
     workload: Workload
     rows_per_batch: int
     first: int
-    last: int | None
+    last: int | None  # None if the stream is endless
     partitions: int
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Reading:
-        """Read the options of the source, and leave all others to the workload."""
+        """Read the options of the source, and hand all others to the workload."""
         rest = {name.lower(): value for name, value in options.items() if name.lower() != "path"}
         name = rest.pop("workload", "zipf")
         rows = _whole_number(rest.pop("rowsperbatch", "50000"), "rowsPerBatch", least=1)
@@ -68,9 +68,7 @@ class Reading:
         return cls(workload(name, **rest), rows, first, last, partitions)
 
     def slices(self, start: int, stop: int) -> list[Slice]:
-        """Return what tasks read, interval by interval."""
-        spread = range(self.partitions)
-        return [Slice(interval, partition) for interval in range(start, stop) for partition in spread]
+        return [Slice(interval, part) for interval in range(start, stop) for part in range(self.partitions)]
 
     def batches(self, piece: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a slice in pieces of bounded size."""
@@ -89,75 +87,64 @@ class Slice(InputPartition):
 
 
 class WorkloadSource(DataSource):
-    """The source: batch and streaming, deterministic under replay, because an offset is an interval's number."""
+    """The source, for batches and streams. An offset is an interval's number, so a replay gives the same rows."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
         return "unskew"
 
     def schema(self) -> StructType:
-        """Return the workload's columns; also where wrong options are refused."""
         return from_arrow_schema(Reading.from_options(self.options).workload.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of batch queries."""
         return WorkloadReader(Reading.from_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader of streaming queries."""
         return WorkloadStreamReader(Reading.from_options(self.options))
 
 
+@dataclass
 class WorkloadReader(DataSourceReader):
     """Reads all batches, or the first one if there is no end."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    reading: Reading
 
     def partitions(self) -> list[InputPartition]:
-        """Return the slices of all intervals."""
         last = self.reading.first + 1 if self.reading.last is None else self.reading.last
         return list(self.reading.slices(self.reading.first, last))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a slice."""
         return self.reading.batches(partition)
 
 
+@dataclass
 class WorkloadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads one interval per trigger, until `batches` of them are read."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    reading: Reading
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Return the first interval."""
         return {"interval": self.reading.first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the rows of one interval."""
         return ReadMaxRows(self.reading.rows_per_batch)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Return the interval after `start`; the end, if Spark wants all there is and there is an end."""
+        """Return the interval after `start`, or the last one if Spark wants everything and the stream ends."""
         at, last = int(start["interval"]), self.reading.last
         if last is None:
             return {"interval": at + 1}
         return {"interval": max(at, last if isinstance(limit, ReadAllAvailable) else min(at + 1, last))}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Refuse to promise an end that an endless stream does not have."""
         if self.reading.last is None:
             hint = 'set .option("batches", ...) or another trigger'
             raise ArgumentError("an endless workload has no data that is available now", hint=hint)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the slices of the intervals between two offsets."""
         return list(self.reading.slices(int(start["interval"]), int(end["interval"])))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a slice."""
         return self.reading.batches(partition)
 
 

@@ -52,12 +52,11 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DbgenKeys(Zipf):
-    """Zipf's law over the primary keys of a table as dbgen numbers them: from 1, of orders only 8 in every 32."""
+    """Zipf's law over the primary keys of a table as dbgen numbers them, from 1."""
 
-    sparse: bool = False
+    sparse: bool = False  # of every 32 numbers only 8 are used, as for orders
 
     def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the keys."""
         numbers = np.asarray(ids, np.int64) + 1
         return pa.array(numbers // 8 * 32 + numbers % 8 if self.sparse else numbers)
 
@@ -66,52 +65,31 @@ class DbgenKeys(Zipf):
 class Tpch:
     """TPC-H as two streams, orders and line items, and four small tables.
 
-    Orders happen on their order date and line items when they are shipped: the seven years of TPC-H run within
-    `span_seconds`, days evenly long and rows even within a day. Foreign keys, of orders to customers and of line items
-    to orders and to suppliers, are drawn anew by Zipf's law, independently of each other. Every `change_seconds` the
-    keys trade frequencies until some channel's load has changed by `rate`; see `Fluctuation`. The defaults are those of
-    Fang et al., on less data: scale 1 is a gigabyte.
+    Orders happen on their order date and line items when they are shipped. The seven years of TPC-H run within
+    `span_seconds`; all days are equally long, and the rows of a day are evenly spread. Foreign keys (orders to
+    customers, line items to orders and to suppliers) are drawn anew by Zipf's law, independently of each other. Every
+    `change_seconds` the keys trade frequencies until some channel's load has changed by `rate`; see `Fluctuation`. The
+    defaults are those of Fang et al., on less data: scale 1 is a gigabyte.
 
-    Needs the package ``tpchgen-cli``, which writes what dbgen does. It runs once per process and scale; the
-    tables take 4 MB of memory at scale 0.01, in proportion at others.
+    Needs the package ``tpchgen-cli``, which writes the same tables as dbgen. It runs once per process and scale. The
+    tables take 4 MB of memory at scale 0.01, and grow with the scale.
 
-    Parameters
-    ----------
-    scale
-        TPC-H's scale factor: 1 has 1.5 million orders and 6 million line items.
-    seed
-        Chooses one of many equally likely redraws of the foreign keys.
-    exponent
-        Of Zipf's law.
-    rate
-        f in the paper; 0 draws by one law throughout.
-    channels
-        Channels on which the change is measured.
-    span_seconds
-        Event time from first to last row.
-    change_seconds
-        Event time between two changes.
+    Source: Fang et al., section V, figure 16; TPC Benchmark H, sections 2.4.5 and 4.2.
 
-    Examples
-    --------
     >>> tables = Tpch(scale=0.001).tables()
     >>> tables.orders.num_rows, tables.lineitem.num_rows, tables.customer.num_rows, tables.supplier.num_rows
     (1500, 6005, 150, 10)
     >>> tables.lineitem.column_names
     ['l_orderkey', 'l_suppkey', 'l_extendedprice', 'l_discount', 'l_time']
-
-    References
-    ----------
-    Fang et al., section V, figure 16; TPC Benchmark H, sections 2.4.5 and 4.2.
     """
 
-    scale: float = 0.01
-    seed: int = 0
-    exponent: float = 0.8
-    rate: float = 1.0
-    channels: int = 4
-    span_seconds: float = 3_600.0
-    change_seconds: float = 900.0
+    scale: float = 0.01  # TPC-H's scale factor: 1 has 1.5 million orders and 6 million line items
+    seed: int = 0  # chooses one of many equally likely draws of the foreign keys
+    exponent: float = 0.8  # of Zipf's law
+    rate: float = 1.0  # f in the paper; 0 draws by one law throughout
+    channels: int = 4  # on which the change is measured
+    span_seconds: float = 3_600.0  # event time from first to last row
+    change_seconds: float = 900.0  # event time between two changes
 
     def __post_init__(self) -> None:
         for name in ("scale", "channels", "span_seconds", "change_seconds"):
@@ -122,37 +100,31 @@ class Tpch:
                 raise ArgumentError(f"{name} must be 0 or more", where="TPC-H", got=getattr(self, name))
 
     def tables(self) -> Tables:
-        """Return all rows."""
         made = _dbgen(self.scale)
         orders, o_time = self._in_time(made["orders"], "o_orderdate")
         lineitem, l_time = self._in_time(made["lineitem"], "l_shipdate")
-        return Tables(
-            orders=pa.table(
-                {
-                    "o_orderkey": orders["o_orderkey"],
-                    "o_custkey": self._redrawn("o_custkey", o_time),
-                    "o_time": pa.array(o_time).cast(EVENT_TIME),
-                }
-            ),
-            lineitem=pa.table(
-                {
-                    "l_orderkey": self._redrawn("l_orderkey", l_time),
-                    "l_suppkey": self._redrawn("l_suppkey", l_time),
-                    "l_extendedprice": lineitem["l_extendedprice"],
-                    "l_discount": lineitem["l_discount"],
-                    "l_time": pa.array(l_time).cast(EVENT_TIME),
-                }
-            ),
-            **{name: made[name] for name in ("customer", "supplier", "nation", "region")},
-        )
+        order_columns = {
+            "o_orderkey": orders["o_orderkey"],
+            "o_custkey": self._redrawn("o_custkey", o_time),
+            "o_time": pa.array(o_time).cast(EVENT_TIME),
+        }
+        item_columns = {
+            "l_orderkey": self._redrawn("l_orderkey", l_time),
+            "l_suppkey": self._redrawn("l_suppkey", l_time),
+            "l_extendedprice": lineitem["l_extendedprice"],
+            "l_discount": lineitem["l_discount"],
+            "l_time": pa.array(l_time).cast(EVENT_TIME),
+        }
+        small = (made[name] for name in ("customer", "supplier", "nation", "region"))
+        return Tables(pa.table(order_columns), pa.table(item_columns), *small)
 
     def law(self, column: ForeignKey) -> Fluctuation:
-        """Return by which law a foreign key is drawn; its intervals are those between two changes."""
+        """Return the law by which a foreign key is drawn; an interval lasts from one change to the next."""
         if column not in REFERENCED:
             hint = f"one of {', '.join(REFERENCED)}"
             raise ArgumentError("there is no such foreign key", where="TPC-H", got=column, hint=hint)
         base = DbgenKeys(
-            seed=len(REFERENCED) * self.seed + get_args(ForeignKey).index(column),  # columns must not go together
+            seed=len(REFERENCED) * self.seed + get_args(ForeignKey).index(column),  # columns must be independent
             interval_seconds=self.change_seconds,
             exponent=self.exponent,
             key_count=_dbgen(self.scale)[REFERENCED[column]].num_rows,
@@ -181,7 +153,6 @@ class Tpch:
         return rows.take(pa.array(order)), times
 
     def _redrawn(self, column: ForeignKey, times: NDArray[np.int64]) -> pa.Array:
-        """Return a foreign key for each row, each interval's by the law of that interval."""
         law = self.law(column)
         intervals = (times - START) // round(self.change_seconds * 1e6)
         rows_of = np.bincount(intervals)
@@ -190,7 +161,7 @@ class Tpch:
 
 
 def generator() -> str:
-    """Return where the program is that writes TPC-H's tables."""
+    """Return the path of the program that writes TPC-H's tables."""
     found = shutil.which("tpchgen-cli", path=sysconfig.get_path("scripts")) or shutil.which("tpchgen-cli")
     if found is None:
         hint = "pip install 'unskew[tpch]'"
@@ -200,7 +171,6 @@ def generator() -> str:
 
 @lru_cache(maxsize=2)
 def _dbgen(scale: float) -> dict[str, pa.Table]:
-    """Return what query 5 needs of TPC-H's tables."""
     with TemporaryDirectory() as folder:
         tables = ["--tables", ",".join(COLUMNS)]
         command = [generator(), "parquet", "--scale-factor", str(scale), "--output-dir", folder, *tables, "--quiet"]
@@ -212,6 +182,6 @@ def _dbgen(scale: float) -> dict[str, pa.Table]:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Return the columns without the file's notes, texts as plain strings."""
+    """Return the columns without the file's metadata, texts as plain strings."""
     kinds = [pa.string() if pa.types.is_string_view(kind) else kind for kind in table.schema.types]
     return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))

@@ -25,8 +25,8 @@ NOT_THE_LIBRARY = re.compile(
 class Words(Seeded, name="words"):
     """Identifiers and words of the standard library's source, file by file, from the start again when all are read.
 
-    About 1.3 million, 50 thousand of them distinct; the same wherever the same version of Python runs. Tests of the
-    library, which not every installation has, are left out. The first use takes a second.
+    About 1.3 million words, 50 thousand of them distinct; the same wherever the same version of Python runs. The
+    library's own tests are left out, since not every installation has them. The first use takes a second.
 
     Examples
     --------
@@ -36,20 +36,16 @@ class Words(Seeded, name="words"):
 
     @property
     def domain(self) -> int:
-        """The number of distinct words."""
         return len(_library()[1])
 
     @property
     def key_type(self) -> pa.DataType:
-        """Words are strings."""
         return pa.string()
 
     def names(self, ids: NDArray[np.int64]) -> pa.Array:
-        """Return the words."""
         return _library()[1].take(pa.array(ids))
 
     def draw(self, span: Span) -> NDArray[np.int64]:
-        """Return the ids of the next words."""
         ids = _library()[0]
         return ids[span.sequence() % ids.size]
 

@@ -28,6 +28,7 @@ from unskew_lab.bench.streams import (
     discard,
     followed_by,
     read_files,
+    start,
     temporary_session,
     write_file,
     write_files,
@@ -55,13 +56,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What stands in the table."""
         held = f", {self.held:,} keys held" if self.held else ""
         zipf = f", Zipf {self.exponent}" if self.even_within else ""
         return f"count and sum, {self.rows:,} rows{held}{zipf}, {self.partitions} partitions"
 
     def scaled(self, scale: float) -> Case:
-        """Return the same with smaller batches."""
         rows, held = int(self.rows * scale), int(self.held * scale)
         return Case(rows, self.keys, self.partitions, self.target, self.exponent, held, self.even_within)
 
@@ -151,7 +150,6 @@ class AggregatesBenchmark(Benchmark):
     summary: ClassVar[str] = "count and sum, windows and sessions beside Spark's own aggregation, small and large"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, in fewer turns and without the largest sizes."""
         if quick:
             self.note("A quick run has few turns: targets are judged by the whole run.")
         return self.run_turns(4, QUICK_CASES, (), ()) if quick else self.run_turns(12, RUNNING, ROWS, HELD)
@@ -221,16 +219,11 @@ def _write_timed(files: Path, batch: int, rows: int) -> None:
 
 def _native_windows(window: Any, mode: str, events: DataFrame, checkpoint: str, sink: Sink) -> Any:
     grouped = events.withWatermark("ts", DELAY).groupBy("key", window)
-    return _start(grouped.agg(sql.count("*").alias("n"), sql.sum("value").alias("total")), mode, checkpoint, sink)
+    return start(grouped.agg(sql.count("*").alias("n"), sql.sum("value").alias("total")), checkpoint, sink, mode)
 
 
 def _balanced_windows(
     grouped: Callable[[Any], Any], mode: str, channels: int, events: DataFrame, checkpoint: str, sink: Sink
 ) -> Any:
     keyed = unskew.balance(events.withWatermark("ts", DELAY), "key", channels=channels)
-    return _start(grouped(keyed).aggregate(n="count", total="sum(value)"), mode, checkpoint, sink)
-
-
-def _start(rows: Any, mode: str, checkpoint: str, sink: Sink) -> Any:
-    writer = rows.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
-    return writer.foreachBatch(sink).trigger(availableNow=True).start()
+    return start(grouped(keyed).aggregate(n="count", total="sum(value)"), checkpoint, sink, mode)

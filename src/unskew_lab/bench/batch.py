@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,9 +15,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import unskew
-from unskew.spark import session
 from unskew.workloads import workload
 from unskew_lab.bench.harness import Benchmark, Row, interleave
+from unskew_lab.bench.streams import discard, settings, temporary_session
+from unskew_lab.bench.work import Kind, spend
 
 CHANNELS = 8
 EXPONENT = 1.2
@@ -41,14 +40,13 @@ class BatchBenchmark(Benchmark):
     summary: ClassVar[str] = "a pandas function per group of static rows with Zipf 1.2 keys, beside Spark with AQE"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, on fewer rows and keys."""
         rows, keys, repeats = (8_000, 1_000, 2) if quick else (40_000, 10_000, 5)
         wait, compute = 1e-3, 250e-6
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             write_rows(Path(home), rows, keys)
             fullest = _fullest_tasks(home)
-            waited = _measure(home, f"local[{CHANNELS},4]", _waiting(wait), repeats)
-            computed = _measure(home, "local[2,4]", _computing(compute), repeats)
+            waited = _measure(home, f"local[{CHANNELS},4]", _counting(wait, "wait"), repeats)
+            computed = _measure(home, "local[2,4]", _counting(compute, "cpu"), repeats)
         return [
             *(
                 Row("rows of the fullest task over an eighth of all", who, n, "x", better="lower")
@@ -72,19 +70,9 @@ def write_rows(folder: Path, rows: int, keys: int) -> None:
         pq.write_table(table, folder / f"{number}.parquet", compression="none")
 
 
-def _waiting(seconds: float) -> Function:
+def _counting(seconds: float, kind: Kind) -> Function:
     def count(frame: Any) -> pd.DataFrame:
-        time.sleep(seconds * len(frame))
-        return pd.DataFrame({"key": frame["key"].head(1), "n": [len(frame)]})
-
-    return count
-
-
-def _computing(seconds: float) -> Function:
-    def count(frame: Any) -> pd.DataFrame:
-        end = time.thread_time() + seconds * len(frame)
-        while time.thread_time() < end:
-            pass
+        spend(seconds * len(frame), kind)
         return pd.DataFrame({"key": frame["key"].head(1), "n": [len(frame)]})
 
     return count
@@ -100,24 +88,20 @@ def _fullest_tasks(folder: str) -> dict[str, float]:
         tasks = frame.toPandas().groupby("task")["n"].sum()
         return float(tasks.max() / (tasks.sum() / CHANNELS))
 
-    spark = session(f"local[{CHANNELS},4]", READING)
-    try:
+    with temporary_session(f"local[{CHANNELS},4]", READING) as spark:
         rows = spark.read.parquet(folder)
         found = {}
         for partitions in (CHANNELS, 200):
-            with _shuffle_partitions(spark, partitions):
+            with settings(spark, _adaptive(partitions)):
                 found[f"Spark, {partitions} partitions"] = fullest(
                     rows.groupBy("key").applyInPandas(where, "task int, n long")
                 )
-        balanced: Any = unskew.balance(rows, "key", channels=CHANNELS)
+        balanced = unskew.balance(rows, "key", channels=CHANNELS)
         return {**found, "unskew": fullest(balanced.applyInPandas(where, "task int, n long"))}
-    finally:
-        spark.stop()
 
 
 def _measure(folder: str, master: str, function: Function, repeats: int) -> dict[str, float]:
-    spark = session(master, READING)
-    try:
+    with temporary_session(master, READING) as spark:
         rows = spark.read.parquet(folder)
         contenders: dict[str, Callable[[], object]] = {
             f"Spark, {partitions} partitions": lambda p=partitions: _native(spark, rows, function, p)  # type: ignore[misc]
@@ -125,33 +109,20 @@ def _measure(folder: str, master: str, function: Function, repeats: int) -> dict
         }
         contenders["unskew"] = lambda: _balanced(rows, function)
         return {name: t.median_seconds for name, t in interleave(contenders, repeats=repeats).items()}
-    finally:
-        spark.stop()
 
 
 def _native(spark: SparkSession, rows: DataFrame, function: Function, partitions: int) -> None:
-    with _shuffle_partitions(spark, partitions):
-        _finish(rows.groupBy("key").applyInPandas(function, "key long, n long"))
+    with settings(spark, _adaptive(partitions)):
+        discard(rows.groupBy("key").applyInPandas(function, "key long, n long"), 0)
 
 
 def _balanced(rows: DataFrame, function: Function) -> None:
-    balanced: Any = unskew.balance(rows, "key", channels=CHANNELS)
-    _finish(balanced.applyInPandas(function, "key long, n long"))
+    balanced = unskew.balance(rows, "key", channels=CHANNELS)
+    discard(balanced.applyInPandas(function, "key long, n long"), 0)
 
 
-def _finish(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
-@contextmanager
-def _shuffle_partitions(spark: SparkSession, partitions: int) -> Iterator[None]:
-    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-    spark.conf.set("spark.sql.adaptive.enabled", "true")
-    try:
-        yield
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+def _adaptive(partitions: int) -> dict[str, str]:
+    return {"spark.sql.shuffle.partitions": str(partitions), "spark.sql.adaptive.enabled": "true"}
 
 
 def _rows(name: str, seconds: dict[str, float]) -> list[Row]:

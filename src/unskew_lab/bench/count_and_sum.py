@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 import unskew
-from unskew_lab.bench.streams import Sink, discard
+from unskew_lab.bench.streams import Sink, discard, start
 from unskew_lab.bench.work import Kind, spend
 
 CHANNELS = 4
@@ -79,12 +79,6 @@ def lean_count_and_sum(key: tuple[str], rows: Any, state: tuple[Any, ...] | None
     values = rows["value"]
     n, total = n + len(values), total + float(values.sum())
     return (n, total), (key[0], n, total)
-
-
-def start(rows: Any, checkpoint: str, sink: Sink) -> Any:
-    """Start a query in update mode that ends after the last file."""
-    writer = rows.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
-    return writer.foreachBatch(sink).trigger(availableNow=True).start()
 
 
 def _balanced(events: DataFrame, options: dict[str, Any]) -> Any:

@@ -21,27 +21,6 @@ Better = Literal["higher", "lower"]
 class Row:
     """One measured number.
 
-    Parameters
-    ----------
-    name
-        What was measured: ``"hash int64"``.
-    contender
-        Who did it: ``"unskew"``, ``"numpy"``, ``"plain Python"``.
-    value, unit
-        The number and its unit: ``118.4, "M rows/s"``.
-    ratio
-        The value divided by that of the contender it is compared with, measured in the same run.
-    target
-        The value that was hoped for, in the same unit.
-    better
-        Whether a ``"higher"`` or a ``"lower"`` value is better; decides `met`.
-    samples
-        What was measured again and again, in order and in the same unit, if the value sums that up; gives `spread`.
-    interval
-        Where the value lies with 95 % confidence, low and high, if that was estimated.
-
-    Examples
-    --------
     >>> Row("hash int64", "unskew", 118.4, "M rows/s", target=100).met
     True
     >>> Row("plan a million keys", "unskew", 61.0, "ms", target=50, better="lower").met
@@ -50,14 +29,16 @@ class Row:
     True
     """
 
-    name: str
-    contender: str
+    name: str  # what was measured: "hash int64"
+    contender: str  # who did it: "unskew", "numpy", "plain Python"
     value: float
     unit: str
-    ratio: float | None = None
-    target: float | None = None
-    better: Better = "higher"
+    ratio: float | None = None  # to the value of the contender that it is compared with, measured in the same run
+    target: float | None = None  # the value that was hoped for, in the same unit
+    better: Better = "higher"  # whether a "higher" or a "lower" value is better; decides `met`
+    # what was measured again and again, in order and in the same unit, if the value sums that up; gives `spread`
     samples: Sequence[float] = ()
+    # where the value lies with 95 % confidence, low and high, if that was estimated
     interval: tuple[float, float] | None = None
 
     @property
@@ -71,8 +52,6 @@ class Row:
     def spread(self) -> float | None:
         """The interquartile range of the samples; None where there are less than two.
 
-        Examples
-        --------
         >>> Row("batch", "unskew", 3.0, "s", samples=(1.0, 2.0, 3.0, 4.0, 5.0)).spread
         2.0
         """
@@ -102,8 +81,6 @@ class Timing:
     def of(cls, samples: Sequence[float]) -> Timing:
         """Summarise `samples`.
 
-        Examples
-        --------
         >>> Timing.of([0.5, 0.1, 0.2, 0.3, 0.4])
         Timing(median_seconds=0.3, spread_seconds=0.2, samples=(0.5, 0.1, 0.2, 0.3, 0.4))
         """
@@ -115,15 +92,12 @@ class Timing:
     def rates(self, work: float) -> tuple[float, ...]:
         """Return how much of `work` was done per second, by sample.
 
-        Examples
-        --------
         >>> Timing.of([0.5, 0.25]).rates(10)
         (20.0, 40.0)
         """
         return tuple(work / seconds for seconds in self.samples)
 
     def scaled(self, factor: float) -> tuple[float, ...]:
-        """Return the samples in another unit: ``scaled(1e3)`` in milliseconds."""
         return tuple(factor * seconds for seconds in self.samples)
 
 
@@ -139,8 +113,6 @@ def interleave(
     Every second round runs backwards, so that nobody always follows the same neighbour. Garbage is collected before,
     and never during, a measured call. The `warmup` rounds (compilation, caches) are not counted.
 
-    Examples
-    --------
     >>> times = interleave({"sum": lambda: sum(range(1000)), "len": lambda: len(range(1000))}, repeats=3)
     >>> {name: len(timing.samples) for name, timing in times.items()}
     {'sum': 3, 'len': 3}

@@ -26,8 +26,8 @@ TARGET = 0.9
 PLAIN, GATEWAY = "Kafka's partitioner", "gateway, keyed source"
 LARGE = f"{PLAIN}, batches as large as the gateway's"
 HEADER = f"{LARGE}, a header on every row"
+# of topics that nobody reads: gone before they reach the disk, whose speed is not the question
 KEPT = {"segment.bytes": str(16 << 20), "retention.bytes": str(16 << 20), "file.delete.delay.ms": "1000"}
-"""Of topics that nobody reads: gone before they reach the disk, whose speed is not the question."""
 
 
 class KafkaBenchmark(Benchmark):
@@ -51,7 +51,6 @@ class KafkaBenchmark(Benchmark):
     summary: ClassVar[str] = "rows per second through the gateway, beside Kafka's own partitioner; delays behind it"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure on batches of a million rows, or two hundred thousand."""
         from unskew.kafka.broker import start  # noqa: PLC0415
 
         settings = {"log.retention.check.interval.ms": "2000"}
@@ -149,7 +148,6 @@ def zipf_rows(numbers: DataFrame, tasks: int = 4) -> DataFrame:
 
 
 def _batch_seconds(begin: Start, batches: int) -> list[float]:
-    """Run a query for so many batches; return what each took."""
     query = begin()
     while len(query.recentProgress) < batches and query.isActive:
         time.sleep(0.1)
@@ -162,17 +160,7 @@ def _batch_seconds(begin: Start, batches: int) -> list[float]:
 
 
 class Writers:
-    """The queries that write, each to a topic of its own.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    bootstrap
-        The broker.
-    home
-        Where checkpoints go.
-    """
+    """The queries that write, each to a topic of its own."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, home: str) -> None:
         from unskew.kafka.spark_gateway import LARGE_BATCHES  # noqa: PLC0415
@@ -191,7 +179,6 @@ class Writers:
         return reader.options(startingOffsets="earliest", maxOffsetsPerTrigger=rows).load().select("key", "value")
 
     def starts(self, events: DataFrame, name: str) -> dict[str, Start]:
-        """Return what starts each contender on a stream."""
         from pyspark.sql import functions as sql  # noqa: PLC0415
 
         header = sql.array(sql.struct(sql.lit("sm.seq").alias("key"), sql.lit(b"12345678").alias("value")))

@@ -36,49 +36,34 @@ class Load:
     in the paper and they come as much more rarely, so that one small machine can play all consumers: queues behave
     alike, and delays divided by `slower` are those of the faster system. A consumer's time is waited for, not computed.
 
-    Parameters
-    ----------
-    message_seconds
-        What a message takes, before it is slowed down: 20 to 50 microseconds in the paper.
-    utilisation
-        Share of the time in which consumers would be busy at `calibrated_seconds` a message, if all were equal. The
-        rate follows from it, and stays when `message_seconds` changes.
-    partitions, keys
-        Of the topic.
-    seconds, interval_seconds
-        Length of the run, and between two plans, as the clock on the wall has it.
-    slower
-        By how much time is stretched.
-
-    Examples
-    --------
     >>> load = Load(message_seconds=50e-6)
     >>> round(load.rate), load.service_seconds
     (1360, 0.005)
     """
 
-    message_seconds: float
+    message_seconds: float  # what a message takes, before it is slowed down: 20 to 50 microseconds in the paper
+    # share of the time in which consumers would be busy at `calibrated_seconds` a message, if all were equal. The rate
+    # follows from it, and stays when `message_seconds` changes.
     utilisation: float = 0.85
+    # partitions, keys: of the topic
     partitions: int = 8
     keys: int = 100_000
+    # seconds, interval_seconds: length of the run, and between two plans, as the clock on the wall has it
     seconds: float = 30.0
     interval_seconds: float = 5.0
-    slower: float = 100.0
+    slower: float = 100.0  # by how much time is stretched
     calibrated_seconds: float = 50e-6
     seed: int = 0
 
     @property
     def service_seconds(self) -> float:
-        """What a message takes here."""
         return self.message_seconds * self.slower
 
     @property
     def rate(self) -> float:
-        """Messages a second, here."""
         return self.utilisation * self.partitions / (self.calibrated_seconds * self.slower)
 
     def messages(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return when messages come, in seconds from the start, and the ranks of their keys."""
         rng = np.random.default_rng(self.seed)
         times = np.cumsum(rng.exponential(1 / self.rate, int(1.2 * self.rate * self.seconds) + 100))
         times = times[times < self.seconds]
@@ -156,7 +141,6 @@ class _Sender:
         self.decider = Decider(planner("smalops"), load.interval_seconds)
 
     def run(self) -> None:
-        """Send everything at its time."""
         load = self.load
         times, ranks = load.messages()
         used, inverse = np.unique(ranks, return_inverse=True)

@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Then = Callable[[int], None]
-"""Called with a batch's number at its end."""
+Then = Callable[[int], None]  # called with a batch's number at its end
+# starts a query that calls what it is given at the end of every batch, and returns the query
 Begin = Callable[[Then], Any]
-"""Starts a query that calls what it is given at the end of every batch, and returns the query."""
 
 
 class Lane:
@@ -19,22 +18,16 @@ class Lane:
 
     What follows a batch, the commits of Spark and unskew, falls into the time of the next one: the sum over all
     batches lacks nothing but the last commit. The first batch's time includes the start of the query.
-
-    Parameters
-    ----------
-    begin
-        Starts the query, given something to call at the end of every batch.
     """
 
-    def __init__(self, begin: Begin) -> None:
+    def __init__(self, begin: Begin) -> None:  # starts the query, given what to call at the end of every batch
         self._begin = begin
         self.query: Any = None
         self._turn = threading.Semaphore(0)
         self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._began = 0.0
         self._stopping = False
-        self.seconds: dict[int, float] = {}
-        """What each batch took, by its number, from the begin of its turn to the end of its sink."""
+        self.seconds: dict[int, float] = {}  # by batch, from the start of its turn to the end of its sink
 
     def run_batch(self) -> bool:
         """Run the next batch; return False if there is none left."""
@@ -58,14 +51,12 @@ class Lane:
         return self.query
 
     def stop(self) -> None:
-        """Stop the query wherever it is."""
         self._stopping = True
         self._turn.release()
         if self.query is not None:
             self.query.stop()
 
     def after(self, skipped: int) -> list[float]:
-        """Return what the batches took, in order and without the first ones."""
         return [self.seconds[batch] for batch in sorted(self.seconds)][skipped:]
 
     def _stand_still(self, batch_id: int) -> None:

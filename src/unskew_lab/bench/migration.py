@@ -41,7 +41,6 @@ class MoveAShare(Planner):
         return np.where(drawn, (table.slots + 1) % channels, table.slots).astype(np.int32)
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Send every key home."""
         return Assignment(problem.home, memory=memory)
 
 
@@ -57,14 +56,12 @@ class MigrationBenchmark(Benchmark):
     summary: ClassVar[str] = "batches in which state moves, beside quiet ones of the same stream"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, on fewer keys and in fewer turns."""
         if quick:
             self.note("A quick run has few turns: targets are judged by the whole run.")
             return self.run_size(keys=100_000, rows=100_000, turns=16)
         return self.run_size(keys=500_000, rows=300_000, turns=80)
 
     def run_size(self, keys: int, rows: int, turns: int) -> list[Row]:
-        """Measure with so many keys held and so many rows a batch."""
         with (
             tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home,
             temporary_session("local[2,4]") as spark,
@@ -88,7 +85,6 @@ class MigrationBenchmark(Benchmark):
 
 
 def _write(files: Path, keys: int, rows: int, batches: int) -> None:
-    """Write a batch with every key once, and then batches of keys drawn evenly."""
     rng, names = np.random.default_rng(0), pa.array([f"k{i}" for i in range(keys)])
     write_file(files, 0, names, np.ones(keys))
     for batch in range(1, batches):

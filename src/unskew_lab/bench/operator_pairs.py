@@ -18,12 +18,11 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.operators import SelfJoin
-from unskew.spark import session
 from unskew.spark.stage import Stage
 from unskew_lab.bench.harness import Row
 from unskew_lab.bench.operator_queries import NATIVE, OURS, Query, side_by_side, started, write_rows
 from unskew_lab.bench.operator_subjects import ROWS_PER_KEY, SHAPES
-from unskew_lab.bench.streams import NATIVE_STATE, Start
+from unskew_lab.bench.streams import Start, settings, temporary_session
 
 CHANNELS = 8
 SALTS, HOT_KEYS = 3, 3
@@ -37,36 +36,21 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Case:
-    """A self-join on a stream of files.
+    """A self-join on a stream of files."""
 
-    Parameters
-    ----------
-    shape
-        One of `SHAPES`.
-    rows, batches
-        Of the stream.
-    within
-        How far apart the rows of a pair may be.
-    pair_seconds
-        How long a pair takes. Whoever waits needs no core, so that all channels work side by side, as they would on as
-        many machines.
-    targets
-        How many times faster than others ours should be.
-    contenders
-        Who takes part besides ours.
-    """
-
-    shape: str
+    shape: str  # one of `SHAPES`
+    # rows, batches: of the stream
     rows: int
     batches: int
-    within: str
+    within: str  # how far apart the rows of a pair may be
+    # how long a pair takes. Whoever waits needs no core, so that all channels work side by side, as they would on as
+    # many machines.
     pair_seconds: float = 0.0
-    targets: Mapping[str, float] = field(default_factory=dict)
-    contenders: Sequence[str] = (HASHED, NATIVE)
+    targets: Mapping[str, float] = field(default_factory=dict)  # how many times faster than others ours should be
+    contenders: Sequence[str] = (HASHED, NATIVE)  # who takes part besides ours
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
         cost = f"each {self.pair_seconds * 1e6:.0f} us" if self.pair_seconds else "for nothing"
         return f"self-join, pairs within {self.within}, {cost}, {self.shape}, {self.rows:,} rows a batch"
 
@@ -77,28 +61,23 @@ MANY_ROWS = Case(SKEWED, 5_000, 4, "20 milliseconds", contenders=(HASHED, NATIVE
 EVEN = Case(UNIFORM, 50_000, 6, "20 milliseconds", targets={NATIVE: 0.5}, contenders=(NATIVE, BY_TIME))
 
 CASES = (EVEN, MANY_ROWS, FEW_ROWS, COSTLY)
+# few rows and costly pairs show who shares out pairs; many rows and few pairs, who finds them
 QUICK_CASES = (replace(COSTLY, batches=3, pair_seconds=250e-6), replace(FEW_ROWS, batches=2, contenders=(NATIVE,)))
-"""Few rows and costly pairs show who shares out pairs; many rows and few pairs, who finds them."""
 
 
 def pairs(cases: Sequence[Case]) -> list[Row]:
     """Compare batches of joins on eight channels."""
     results = []
-    spark = session(
-        master=f"local[{CHANNELS},4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)}
-    )
-    try:
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            for number, case in enumerate(cases):
-                folder = Path(home) / str(number)
-                write_rows(folder, [case.rows] * case.batches, SHAPES[case.shape])
-                every = contenders(case)
-                chosen = {who: every[who] for who in (OURS, *case.contenders)}
-                results += side_by_side(
-                    spark, folder, case.name, chosen, skipped=case.batches // 2, targets=case.targets
-                )
-    finally:
-        spark.stop()
+    with (
+        temporary_session(f"local[{CHANNELS},4]", {"spark.sql.shuffle.partitions": str(CHANNELS)}) as spark,
+        tempfile.TemporaryDirectory(prefix="unskew-bench-") as home,
+    ):
+        for number, case in enumerate(cases):
+            folder = Path(home) / str(number)
+            write_rows(folder, [case.rows] * case.batches, SHAPES[case.shape])
+            every = contenders(case)
+            chosen = {who: every[who] for who in (OURS, *case.contenders)}
+            results += side_by_side(spark, folder, case.name, chosen, skipped=case.batches // 2, targets=case.targets)
     return results
 
 
@@ -154,12 +133,8 @@ def by_time(query: Query) -> Start:
     """Return a contender with the layout of a join's state that Spark can search by time; it has to be asked for it."""
 
     def start(events: DataFrame, checkpoint: str) -> Any:
-        settings = events.sparkSession.conf
-        settings.set(STATE_FORMAT, "4")
-        try:
+        with settings(events.sparkSession, {STATE_FORMAT: "4"}):
             return started("append", query)(events, checkpoint)
-        finally:
-            settings.unset(STATE_FORMAT)
 
     return start
 

@@ -11,18 +11,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import unskew
-from unskew.spark import session
 from unskew.testing import write_batches
 from unskew_lab.bench.harness import Row
 from unskew_lab.bench.operator_subjects import SCHEMA, SHAPES, Subject, batch_rows
-from unskew_lab.bench.streams import NATIVE_STATE, Start, batch_seconds, discard
+from unskew_lab.bench.streams import Start, batch_seconds, start, temporary_session
 
 CHANNELS = 4
 WARM_UPS = 3
 OURS, NATIVE, PYTHON = "unskew", "Spark's own", "Python per key"
 
-Query = Callable[[DataFrame], Any]
-"""Makes of a stream what is written: a stage of ours, or rows of Spark's."""
+Query = Callable[[DataFrame], Any]  # makes of a stream what is written: a stage of ours, or rows of Spark's
 
 
 def beside_spark(subjects: list[Subject], rows: int, batches: int = 6) -> list[Row]:
@@ -48,12 +46,7 @@ def write_rows(folder: Path, sizes: Sequence[int], exponent: float) -> None:
 
 def started(mode: str, query: Query) -> Start:
     """Return a contender: a query whose rows are thrown away."""
-
-    def start(events: DataFrame, checkpoint: str) -> Any:
-        writer = query(events).writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
-        return writer.foreachBatch(discard).trigger(availableNow=True).start()
-
-    return start
+    return lambda events, checkpoint: start(query(events), checkpoint, mode=mode)
 
 
 def side_by_side(
@@ -78,19 +71,18 @@ def side_by_side(
 
 def _compared(queries: Mapping[Subject, Query], who: str, sizes: Sequence[int], skipped: int) -> list[Row]:
     results = []
-    spark = session(master="local[2,4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)})
-    try:
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            for shape, exponent in SHAPES.items():
-                folder = Path(home) / shape
-                write_rows(folder, sizes, exponent)
-                for subject, query in queries.items():
-                    contenders = {OURS: _ours(subject), who: _theirs(subject, query)}
-                    name = f"{subject.name}, {shape}, {sizes[-1]:,} rows a batch"
-                    targets = {who: subject.native_target}
-                    results += side_by_side(spark, folder, name, contenders, skipped=skipped, targets=targets)
-    finally:
-        spark.stop()
+    with (
+        temporary_session("local[2,4]", {"spark.sql.shuffle.partitions": str(CHANNELS)}) as spark,
+        tempfile.TemporaryDirectory(prefix="unskew-bench-") as home,
+    ):
+        for shape, exponent in SHAPES.items():
+            folder = Path(home) / shape
+            write_rows(folder, sizes, exponent)
+            for subject, query in queries.items():
+                contenders = {OURS: _ours(subject), who: _theirs(subject, query)}
+                name = f"{subject.name}, {shape}, {sizes[-1]:,} rows a batch"
+                targets = {who: subject.native_target}
+                results += side_by_side(spark, folder, name, contenders, skipped=skipped, targets=targets)
     return results
 
 

@@ -33,37 +33,19 @@ PYTHON_TARGET = 15.0
 
 @dataclass(frozen=True)
 class Subject:
-    """An operator to be measured, on rows of ``key``, ``value`` and ``ts``.
+    """An operator to be measured, on rows of ``key``, ``value`` and ``ts``."""
 
-    Parameters
-    ----------
-    name
-        What it is called in the report.
-    operator
-        Not bound yet.
-    native
-        The same as Spark does it: takes a stream and returns one.
-    per_key
-        Where there is no such thing, a Python function that Spark calls for every key. Without either only the inside
-        of the operator is measured; for the self-join, `unskew_lab.bench.operator_pairs` has the rest.
-    watermark
-        The delay of the watermark on ``ts``, for operators in event time.
-    target
-        Million rows a second and core that are hoped for inside the operator.
-    native_target
-        How many times faster than Spark's own way the whole query should be.
-    """
-
-    name: str
-    operator: Operator
-    native: Callable[[DataFrame], DataFrame] | None = None
+    name: str  # what it is called in the report
+    operator: Operator  # not bound yet
+    native: Callable[[DataFrame], DataFrame] | None = None  # the same as Spark does it: takes a stream and returns one
+    # where there is no such thing, a Python function that Spark calls for every key. Without either only the inside of
+    # the operator is measured; for the self-join, `unskew_lab.bench.operator_pairs` has the rest.
     per_key: PerKey | None = None
-    watermark: str | None = None
-    target: float | None = None
-    native_target: float | None = None
+    watermark: str | None = None  # the delay of the watermark on ts, for operators in event time
+    target: float | None = None  # million rows a second and core that are hoped for inside the operator
+    native_target: float | None = None  # how many times faster than Spark's own way the whole query should be
 
     def marked(self, events: DataFrame) -> DataFrame:
-        """Return the stream with its watermark."""
         return events if self.watermark is None else events.withWatermark("ts", self.watermark)
 
 

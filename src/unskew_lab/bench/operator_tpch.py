@@ -11,10 +11,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from unskew.jobs.tpch_q5 import STAGES, TpchQ5, read_stream, write
-from unskew.spark import session
 from unskew.spark.query import BalancedQuery
 from unskew.workloads.tpch import Tpch
 from unskew_lab.bench.harness import Row
+from unskew_lab.bench.streams import temporary_session
 
 CHANNELS = 8
 SLICES = 8
@@ -28,17 +28,13 @@ def query_5(scale: float) -> list[Row]:
     How long the batches of all stages take, each stage's first left out, which starts everything up; and by how much
     the fullest channel exceeds the mean, after some batches.
     """
-    spark = session(master="local[2,4]")
     results, seconds = list[Row](), dict[str, float]()
-    try:
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            write(Tpch(scale=scale, channels=CHANNELS), f"{home}/data", SLICES)
-            for who, options in ((BALANCED, {}), (HASHED, {"min_gain": math.inf})):
-                queries = _run(spark, f"{home}/data", f"{home}/{who}", options)
-                seconds[who] = sum(map(_seconds, queries.values()))
-                results += [_overload(f"TPC-H query 5, scale {scale:g}, stage", who, queries, name) for name in STAGES]
-    finally:
-        spark.stop()
+    with temporary_session("local[2,4]") as spark, tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
+        write(Tpch(scale=scale, channels=CHANNELS), f"{home}/data", SLICES)
+        for who, options in ((BALANCED, {}), (HASHED, {"min_gain": math.inf})):
+            queries = _run(spark, f"{home}/data", f"{home}/{who}", options)
+            seconds[who] = sum(map(_seconds, queries.values()))
+            results += [_overload(f"TPC-H query 5, scale {scale:g}, stage", who, queries, name) for name in STAGES]
     name = f"TPC-H query 5, scale {scale:g}, batches of all stages"
     ratio = seconds[HASHED] / seconds[BALANCED]
     return [

@@ -37,7 +37,6 @@ class OperatorsBenchmark(Benchmark):
     summary: ClassVar[str] = "rows per second inside operators, and whole queries beside Spark's own"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, the inside on fewer rows, and of whole queries a self-join whose pairs cost or not."""
         rows, repeats = (100_000, 3) if quick else (500_000, 5)
         results = [row for subject in SUBJECTS for row in inside(subject, rows, repeats)]
         if quick:

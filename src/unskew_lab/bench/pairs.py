@@ -22,7 +22,6 @@ class Estimate:
     interval: tuple[float, float] | None
 
     def row(self, name: str, unit: str = "x", *, target: float | None = None, better: Better = "higher") -> Row:
-        """Return the number as a row of unskew's."""
         return Row(name, "unskew", self.value, unit, target=target, better=better, interval=self.interval)
 
 
@@ -32,8 +31,6 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Estimate
     The interval is a bootstrap of turns: a turn is drawn with both of its measurements, so a noisy moment of the
     machine that hurt both counts for both.
 
-    Examples
-    --------
     >>> ratio_of_medians([2.0, 4.0, 6.0], [1.0, 2.0, 3.0])
     Estimate(value=2.0, interval=(2.0, 2.0))
     """
@@ -43,8 +40,6 @@ def ratio_of_medians(above: Sequence[float], below: Sequence[float]) -> Estimate
 def difference_of_medians(above: Sequence[float], below: Sequence[float]) -> Estimate:
     """Return by how much the median of one contender exceeds the other's; the interval as in `ratio_of_medians`.
 
-    Examples
-    --------
     >>> difference_of_medians([3.0, 5.0, 4.0], [1.0, 3.0, 2.0])
     Estimate(value=2.0, interval=(2.0, 2.0))
     """
@@ -66,8 +61,6 @@ def _estimate(above: Sequence[float], below: Sequence[float], compare: Callable[
 def batch_rows(name: str, seconds: Mapping[str, Sequence[float]]) -> list[Row]:
     """Return median and 95 % of every contender's batches.
 
-    Examples
-    --------
     >>> [(row.name, row.contender, row.value) for row in batch_rows("count", {"native": [2.0, 2.0, 2.0]})]
     [('count: batch, median', 'native', 2.0), ('count: batch, 95 %', 'native', 2.0)]
     """

@@ -27,7 +27,6 @@ class PerKey:
     mode: str
 
     def __call__(self, events: DataFrame) -> DataFrame:
-        """Return the stream's rows grouped by key and passed through the function."""
         return events.groupBy("key").applyInPandasWithState(
             self.function, self.output, "held binary", self.mode, GroupStateTimeout.NoTimeout
         )

@@ -35,7 +35,6 @@ class PlannersBenchmark(Benchmark):
     summary: ClassVar[str] = "plan for up to ten million keys, and count frequent ones"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, without ten million keys and with fewer repeats."""
         repeats = 5 if quick else 15
         rows: list[Row] = []
         for name in ("mixed", "mintable", "minmig"):

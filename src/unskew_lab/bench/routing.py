@@ -36,7 +36,6 @@ class RoutingBenchmark(Benchmark):
     summary: ClassVar[str] = "hash keys and look up their channels, on one core"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure on columns of ten million rows (strings: two), or a tenth of that."""
         rows, repeats = (1_000_000, 7) if quick else (10_000_000, 15)
         rng = np.random.default_rng(0)
         return [

@@ -24,7 +24,6 @@ class ScaleBenchmark(Benchmark):
     summary: ClassVar[str] = "planners at 10 to 1,000 channels and up to 100 million keys, simulated"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, up to a million keys."""
         sizes = [(10, 10**6), (100, 10**6), (1000, 10**6)]
         sizes += [] if quick else [(10, 10**8), (100, 10**8), (1000, 10**8)]
         rows: list[Row] = []

@@ -72,7 +72,6 @@ class SkewBenchmark(Benchmark):
     summary: ClassVar[str] = "native Spark beside unskew on skewed keys whose hot ones change"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, in fewer turns and with two of the four skews."""
         if quick:
             self.note("A quick run has few turns: targets are judged by the whole run.")
             balance = Balance(BALANCE.exponents[1::2])
@@ -113,9 +112,13 @@ def _compared(work: Work, seconds: dict[str, list[float]], figures: Iterable[Bat
 
 
 def fullest(spark: SparkSession, home: Path, exponent: float, balance: Balance, batches: int) -> list[Row]:
-    """Count a stream with unskew, and return how full its channels were."""
+    """Count a stream with unskew, and return how full its channels were.
+
+    Spark would combine the rows of a count, and nothing would be planned: ``plan="own"`` counts and plans every batch.
+    """
     write_stream(home, batches, balance.rows, balance.channels, exponent)
-    query: Any = balanced_sums(read_files(spark, home / "files"), str(home / "checkpoint"), channels=balance.channels)
+    events, checkpoint = read_files(spark, home / "files"), str(home / "checkpoint")
+    query: Any = balanced_sums(events, checkpoint, channels=balance.channels, plan="own")
     query.awaitTermination()
     return list(fullest_rows(f"Zipf {exponent}", query.figures, target=1.03))
 

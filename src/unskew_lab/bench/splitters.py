@@ -33,7 +33,6 @@ class SplittersBenchmark(Benchmark):
     summary: ClassVar[str] = "split tuples over a hundred channels, on one core"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure on ten million tuples, or four."""
         tuples, repeats = (4_000_000, 5) if quick else (10_000_000, 11)
         stream = zipf_hashes(tuples, 1.2)
         rows = _pkg_rows(stream, repeats)

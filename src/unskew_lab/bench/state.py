@@ -16,12 +16,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from unskew.errors import StateError
-from unskew_lab.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums, start
+from unskew_lab.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums
 from unskew_lab.bench.drop_in import NATIVE, OURS, StartWithSink, native_and_drop_in, run_checked, write_stream
 from unskew_lab.bench.harness import Benchmark, Row
 from unskew_lab.bench.lane import Begin, by_turns
 from unskew_lab.bench.pairs import batch_rows, difference_of_medians, ratio_of_medians
-from unskew_lab.bench.streams import discard, followed_by, read_files, temporary_session, write_file, write_files
+from unskew_lab.bench.streams import discard, followed_by, read_files, start, temporary_session, write_file, write_files
 
 EMPTY, LEAN = "empty foreachBatch", "lean"
 DROP_IN = "drop-in"
@@ -63,7 +63,6 @@ class StateBenchmark(Benchmark):
     summary: ClassVar[str] = "keyed state beside Spark's own operators: large and small batches, large state, restarts"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, in fewer turns."""
         if quick:
             self.note("A quick run has few turns: targets are judged by the whole run.")
         return self.run_turns(QUICK if quick else WHOLE)
@@ -178,14 +177,7 @@ def restarted(
 ) -> list[Row]:
     """Return the first batch after a restart over a later one, with local copies there and gone, in turns.
 
-    Parameters
-    ----------
-    restart
-        Runs the query for the n-th time, and returns what each of its batches took.
-    delete
-        Deletes the local copies.
-    restarts
-        How often of each kind.
+    `restart` runs the query for the n-th time and returns what its batches took; `delete` deletes the local copies.
     """
     first: dict[str, list[float]] = {"there": [], "gone": []}
     later: dict[str, list[float]] = {"there": [], "gone": []}

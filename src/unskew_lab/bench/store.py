@@ -65,8 +65,6 @@ def printed(record: Mapping[str, Any]) -> dict[str, Any]:
 def place(name: str, quick: bool, commit: str | None = None, folder: Path = FOLDER) -> Path:
     """Return where a result belongs.
 
-    Examples
-    --------
     >>> place("skew", quick=True, commit="dirty-32a4d7d0c1f2").as_posix()
     'artifacts/bench/dirty-32a4d7d0c1f2/skew-quick.json'
     """
@@ -91,8 +89,6 @@ def load(path: Path) -> Record:
 def newest(records: Iterable[Record]) -> list[Record]:
     """Return one record per benchmark, by name: a whole run before a quick one, and a run with rows before a failure.
 
-    Examples
-    --------
     >>> quick = {"benchmark": "skew", "quick": True, "rows": [{}], "began": "2026-01-02"}
     >>> newest([quick, {**quick, "quick": False}])[0]["quick"]
     False

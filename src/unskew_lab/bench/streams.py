@@ -19,6 +19,7 @@ from unskew_lab.bench.lane import Then
 SCHEMA = "key string, value double"
 PLACES_SHIFTED = 37
 
+# settings of a session whose native queries keep their state in RocksDB; unskew has no use for them
 NATIVE_STATE = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -26,12 +27,10 @@ NATIVE_STATE = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",  # a look-up per write otherwise
 }
-"""Settings of a session whose native queries keep their state in RocksDB; unskew has no use for them."""
 
-Sink = Callable[[DataFrame, int], None]
-"""Takes the rows of a batch and its number."""
+Sink = Callable[[DataFrame, int], None]  # takes the rows of a batch and its number
+# starts a query on a stream with a checkpoint and returns it; the query must end by itself
 Start = Callable[[DataFrame, str], Any]
-"""Starts a query on a stream with a checkpoint and returns it; the query must end by itself."""
 
 
 @contextmanager
@@ -42,6 +41,19 @@ def temporary_session(master: str, config: Mapping[str, str] | None = None) -> I
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def settings(spark: SparkSession, changed: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session for a while. A query keeps those that it was started with."""
+    before = {name: spark.conf.get(name, None) for name in changed}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
 
 
 def write_files(
@@ -82,6 +94,12 @@ def discard(rows: DataFrame, batch_id: int) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
+def start(rows: Any, checkpoint: str, sink: Sink = discard, mode: str = "update") -> Any:
+    """Start a query that ends after the last file."""
+    writer = rows.writeStream.outputMode(mode).option("checkpointLocation", checkpoint)
+    return writer.foreachBatch(sink).trigger(availableNow=True).start()
+
+
 def followed_by(sink: Sink, then: Then) -> Sink:
     """Return a sink that takes a batch's rows in and then stands still until the query's next turn."""
 
@@ -101,16 +119,9 @@ def batch_seconds(
     skipped: int,
     schema: str = SCHEMA,
 ) -> dict[str, list[float]]:
-    """Run every contender over the files, in turns, and return the seconds of its batches but the first ones.
+    """Run every contender over the files, in turns, and return the seconds of its batches.
 
-    Parameters
-    ----------
-    rounds
-        How often each runs; rounds go forwards and backwards in turn.
-    skipped
-        Batches of each run that are not counted: start-up, compilation, growing state.
-    schema
-        Columns of the files.
+    The first `skipped` of each run are not counted: start-up, compilation, growing state.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds):

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from unskew_lab.bench.store import Record, failure, load
 
+# what a quick run takes on two idle cores, about, in the order in which they run. Together they leave two minutes of
+# `QUICK_SECONDS` for a fresh clone, in which kernels have to be compiled first. Where that is not enough, the last ones
+# are cut off.
 EXPECTED_SECONDS = {
     "routing": 15,
     "planners": 20,
@@ -29,11 +32,6 @@ EXPECTED_SECONDS = {
     "kafka": 145,
     "operators": 125,
 }
-"""What a quick run takes on two idle cores, about, in the order in which they run.
-
-Together they leave two minutes of `QUICK_SECONDS` for a fresh clone, in which kernels have to be compiled first. Where
-that is not enough, the last ones are cut off.
-"""
 OTHERS_EXPECTED_SECONDS = 30
 QUICK_SECONDS = 19.5 * 60
 
@@ -43,8 +41,6 @@ Command = Callable[[str, bool, Path], Sequence[str]]
 def expected_seconds(name: str) -> float:
     """Return what a quick run takes, about.
 
-    Examples
-    --------
     >>> expected_seconds("routing")
     15
     """
@@ -54,8 +50,6 @@ def expected_seconds(name: str) -> float:
 def in_order(names: Iterable[str]) -> list[str]:
     """Return the names in the order in which they run: short ones first, and what may be missing last.
 
-    Examples
-    --------
     >>> in_order(["skew", "another", "state", "routing"])
     ['another', 'routing', 'state', 'skew']
     """

@@ -28,13 +28,15 @@ def demo(
     [cyan]unskew demo --batches 18 --channels 4[/]  more batches, fewer channels
     [cyan]unskew demo --json --batches 6[/]         the measurements for programs
     """
+    import matplotlib  # noqa: F401 - the page at the end needs it; better missed now than after the race
+
     from unskew.machine import commit
     from unskew_lab.demo.run import run
     from unskew_lab.demo.settings import Settings
-    from unskew_lab.demo.view import LiveView, NoView, PlainView, View, closing_table, what_next
+    from unskew_lab.demo.view import LiveView, NoView, PlainView, closing_table, what_next
 
     settings = Settings(batches=batches, rows=rows, channels=channels)
-    view: View = NoView() if json_output else (LiveView if console.is_terminal else PlainView)(console, settings)
+    view = NoView() if json_output else (LiveView if console.is_terminal else PlainView)(console, settings)
     result = run(settings, view, out, Path("artifacts") / "demo" / commit() / "demo.json")
     if json_output:
         print_json(result.as_dict())

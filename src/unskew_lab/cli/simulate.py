@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from unskew_lab.simulation.study import Point
 
 KINDS = ("flux", "scale", "kafka")
-FIGURES = ("3", "6", "7", "8", "9", "10", "memory", "mixed")
 
 
 def simulate(
@@ -173,7 +171,7 @@ def _figure(figure: str, seed: int, folder: Path, json_output: bool) -> None:
     import dataclasses
 
     from unskew_lab.experiments.flux.figures import draw
-    from unskew_lab.experiments.flux.grid import trials_of
+    from unskew_lab.experiments.flux.grid import FIGURES, trials_of
     from unskew_lab.experiments.flux.results import Results, run_trial
 
     if figure not in FIGURES:
@@ -229,11 +227,6 @@ def _scale(channels: list[int], keys: list[int], names: list[str], seed: int, fo
     if json_output:
         print_json({"points": points, "plot": path})
         return
-    console.print(_points(points))
-    console.print(f"plot in {path}")
-
-
-def _points(points: Iterable[Point]) -> Table:
     table = Table()
     table.add_column("planner")
     for heading in ("channels", "keys", "imbalance", "next interval", "moved share", "table", "plan, ms"):
@@ -247,7 +240,8 @@ def _points(points: Iterable[Point]) -> Table:
             f"{p.table_size:,.0f}",
             f"{1000 * p.planning_seconds:,.1f}",
         )
-    return table
+    console.print(table)
+    console.print(f"plot in {path}")
 
 
 def _progress() -> Progress:
@@ -265,6 +259,3 @@ def _numbers(text: str) -> list[int]:
     if not numbers or min(numbers) < 1:
         raise ArgumentError("sizes must be above 0", got=text)
     return numbers
-
-
-__all__ = ["simulate"]

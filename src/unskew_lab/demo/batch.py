@@ -22,49 +22,31 @@ class HotKey:
 class Batch:
     """Rows and operator seconds of every channel in one batch, and what came out of it.
 
-    Parameters
-    ----------
-    number
-        The batch, from 0.
-    seconds
-        What Spark says that it took, from looking for new rows to the commit.
-    channel_rows, channel_seconds
-        Rows of each channel, and seconds in the operator.
-    hot_keys
-        The hottest keys, hottest first.
-    totals
-        What came out: the running count of every key that had rows.
-    moves
-        Keys and slots that have changed their channel since the start.
-    hash_imbalance, hash_seconds
-        Of a batch under unskew: the imbalance that Spark's hash would have given for the same rows, by what they cost,
-        and the work of its fullest partition in seconds.
-
-    Examples
-    --------
     >>> batch = Batch(3, 2.5, (600, 200), (1.8, 0.6), (HotKey("user-7", 400, 0),))
     >>> batch.rows, batch.fullest, batch.imbalance
     (800, 0, 1.5)
     """
 
-    number: int
-    seconds: float
+    number: int  # the batch, from 0
+    seconds: float  # what Spark says that it took, from looking for new rows to the commit
+    # channel_rows, channel_seconds: rows of each channel, and seconds in the operator
     channel_rows: tuple[int, ...]
     channel_seconds: tuple[float, ...]
-    hot_keys: tuple[HotKey, ...] = ()
+    hot_keys: tuple[HotKey, ...] = ()  # the hottest keys, hottest first
+    # what came out: the running count of every key that had rows
     totals: Mapping[str, int] = field(default_factory=dict)
-    moves: int = 0
+    moves: int = 0  # keys and slots that have changed their channel since the start
+    # hash_imbalance, hash_seconds: of a batch under unskew: the imbalance that Spark's hash would have given for the
+    # same rows, by what they cost, and the work of its fullest partition in seconds
     hash_imbalance: float | None = None
     hash_seconds: float | None = None
 
     @property
     def rows(self) -> int:
-        """Rows of the batch."""
         return sum(self.channel_rows)
 
     @property
     def fullest(self) -> int:
-        """The channel with the most rows."""
         return self.channel_rows.index(max(self.channel_rows))
 
     @property
@@ -73,7 +55,6 @@ class Batch:
         return skewness(self.channel_rows)
 
     def as_dict(self) -> dict[str, object]:
-        """Return everything but the counts, for JSON."""
         return {
             "number": self.number,
             "rows": self.rows,

@@ -21,8 +21,6 @@ WARM_UP_BATCHES = 1  # Python workers start in it
 class Figures:
     """One racer's batches summed up.
 
-    Examples
-    --------
     >>> batches = [Batch(number, 2.0, (600, 200), (1.8, 0.6), moves=number) for number in range(3)]
     >>> figures = Figures.of(batches)
     >>> figures.rows_per_second, figures.p50_seconds, figures.mean_imbalance, figures.moves
@@ -65,8 +63,6 @@ class Figures:
 class Migration:
     """A hot key that another channel counts than in the batch before, and its count before and after.
 
-    Examples
-    --------
     >>> str(Migration("user-7", 5, source=1, target=6, total_before=1200, total_after=2600))
     'batch  5: user-7 went from channel 1 to 6 and took its count along: 1,200, then 2,600'
     """
@@ -91,8 +87,6 @@ class Race:
 
     Figures are over batches that both have ended, so that they speak of the same rows, and leave the first one out.
 
-    Examples
-    --------
     >>> race = Race()
     >>> for number in range(4):
     ...     race.add("hash", Batch(number, 3.0, (600, 200), (1.8, 0.6), totals={"a": 800}))
@@ -104,12 +98,10 @@ class Race:
     batches: dict[Racer, list[Batch]] = field(default_factory=lambda: {racer: [] for racer in RACERS})
 
     def add(self, racer: Racer, batch: Batch) -> None:
-        """Note that a racer has ended a batch."""
         self.batches[racer].append(batch)
 
     @property
     def common(self) -> int:
-        """Batches that both have ended."""
         return min(map(len, self.batches.values()))
 
     def figures(self, racer: Racer) -> Figures:

@@ -10,30 +10,23 @@ from pathlib import Path
 from unskew import machine
 from unskew_lab.demo.race import RACERS, Race
 from unskew_lab.demo.settings import Settings
-from unskew_lab.demo.view import View
+from unskew_lab.demo.view import NoView
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a race gave.
-
-    Parameters
-    ----------
-    exact
-        Whether the last counts of both are those of a batch job over the same rows; None if it was interrupted.
-    page, kept
-        Where the page and the measurements are; None if there was nothing to compare.
-    """
+    """What a race gave."""
 
     settings: Settings
     race: Race
+    # page, kept: where the page and the measurements are; None if there was nothing to compare
     page: Path | None
     interrupted: bool
+    # whether the last counts of both are those of a batch job over the same rows; None if it was interrupted
     exact: bool | None = None
     kept: Path | None = None
 
     def as_dict(self) -> dict[str, object]:
-        """Return everything, for JSON."""
         compared = self.race.common > 0
         return {
             "commit": machine.commit(),
@@ -54,7 +47,7 @@ class Result:
         }
 
 
-def run(settings: Settings, view: View, out: Path, keep: Path | None = None) -> Result:
+def run(settings: Settings, view: NoView, out: Path, keep: Path | None = None) -> Result:
     """Run to the end, or to Ctrl-C; write the page to `out` either way if there is something to compare.
 
     The measurements go to `keep`, from which ``unskew report`` makes the page again.

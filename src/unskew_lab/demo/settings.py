@@ -11,40 +11,25 @@ from unskew.errors import ArgumentError
 class Settings:
     """A drifting Zipf stream and the stateful count that it goes through.
 
-    Parameters
-    ----------
-    batches
-        The race ends after so many.
-    rows
-        Rows per batch.
-    channels
-        Channels of unskew and state partitions of Spark, one core each: this machine plays that many.
-    keys, exponent, seed
-        The Zipf law. Chosen such that the hottest key alone has about what a balanced channel would have.
-    batches_per_shift, shift
-        After so many batches all ids shift by so many places, and other keys are the hot ones. How badly they meet in
-        a channel is luck: of all shifts this one has average luck under Spark's hash.
-    most_seconds
-        The race also ends when so much time has passed since both have ended a batch.
-    microseconds_per_row
-        What a row costs the operator. It is spent waiting, as for a remote service, so that two cores can play eight.
-
-    Examples
-    --------
     >>> Settings(channels=0)
     Traceback (most recent call last):
     unskew.errors.ArgumentError: channels must be above 0, got 0.
     """
 
-    batches: int = 12
-    rows: int = 10_000
-    channels: int = 8
+    batches: int = 12  # the race ends after so many
+    rows: int = 10_000  # rows per batch
+    channels: int = 8  # channels of unskew and state partitions of Spark, one core each: this machine plays that many
+    # keys, exponent, seed: the Zipf law. Chosen such that the hottest key alone has about what a balanced channel would
+    # have.
     keys: int = 1_000
     exponent: float = 1.0
     seed: int = 0
+    # batches_per_shift, shift: after so many batches all ids shift by so many places, and other keys are the hot ones.
+    # How badly they meet in a channel is luck: of all shifts this one has average luck under Spark's hash.
     batches_per_shift: int = 6
     shift: int = 423
-    most_seconds: float = 105.0
+    most_seconds: float = 105.0  # the race also ends when so much time has passed since both have ended a batch
+    # what a row costs the operator. It is spent waiting, as for a remote service, so that two cores can play eight.
     microseconds_per_row: float = 2000.0
 
     def __post_init__(self) -> None:
@@ -54,7 +39,6 @@ class Settings:
 
     @property
     def cost(self) -> str:
-        """What a row costs, and why, in words."""
         return (
             f"a row costs {self.microseconds_per_row / 1000:g} ms, spent waiting as for a remote service, "
             f"so that this machine can play {self.channels}"

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +30,7 @@ from unskew.spark.trial import is_running
 from unskew.testing import write_batches
 from unskew.workloads import workload
 from unskew_lab.bench.streams import NATIVE_STATE
+from unskew_lab.bench.streams import settings as changed
 from unskew_lab.demo.batch import Batch, HotKey
 from unskew_lab.demo.operator import OUTPUT, STATE, costly_count
 from unskew_lab.demo.race import NAMES, RACERS, Racer
@@ -38,8 +39,8 @@ from unskew_lab.demo.settings import Settings
 HOT_KEYS = 5
 STOP_SECONDS = 10
 
+# how often a query that has no rows looks for them; Spark's 10 ms would take cores from the other one
 QUIET = {"spark.sql.streaming.pollingDelay": "100ms"}
-"""How often a query that has no rows looks for them; Spark's 10 ms would take cores from the other one."""
 
 Query = StreamingQuery | BalancedQuery
 
@@ -111,7 +112,7 @@ class Lane:
         rows, channels = events(spark, self._inbox), self._settings.channels
         count = costly_count(self._settings.microseconds_per_row / 1e6)
         grouped: Any = rows.groupBy("key") if self.racer == "hash" else balance(rows, "key", channels=channels)
-        with _set(spark, {**NATIVE_STATE, **QUIET, "spark.sql.shuffle.partitions": str(channels)}):
+        with changed(spark, {**NATIVE_STATE, **QUIET, "spark.sql.shuffle.partitions": str(channels)}):
             query: Query = (
                 grouped.applyInPandasWithState(count, OUTPUT, STATE, "update", "NoTimeout")
                 .writeStream.outputMode("update")
@@ -225,16 +226,3 @@ def _stop(spark: SparkSession, lanes: Sequence[Lane]) -> None:
     for lane in lanes:
         lane.stop()
     spark.sparkContext.setLogLevel("ERROR")
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session while a query starts, which keeps those that it was started with."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)

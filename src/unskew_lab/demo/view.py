@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Self
 
 from rich.bar import Bar
 from rich.console import Console, Group, RenderableType
@@ -25,14 +25,14 @@ BAR_COLUMNS = 21
 FULL = 1.1  # a channel is drawn red from so many times the mean on
 
 
-class View(Protocol):
-    """Shows the race; a context manager, so that a terminal is left in order."""
+class NoView:
+    """Shows the race; a context manager, so that a terminal is left in order. This one shows nothing."""
 
-    def __enter__(self) -> View:
-        """Begin."""
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *error: object) -> None:
-        """End, whatever happened."""
+        pass
 
     def show(self, race: Race, racer: Racer) -> None:
         """Show that a racer has ended a batch."""
@@ -41,7 +41,7 @@ class View(Protocol):
         """Say what is going on now."""
 
 
-class LiveView:
+class LiveView(NoView):
     """Bars that are drawn anew after every batch."""
 
     def __init__(self, console: Console, settings: Settings) -> None:
@@ -50,7 +50,7 @@ class LiveView:
         self._shown: RenderableType = waiting
         self._live = Live(waiting, console=console, refresh_per_second=8, transient=False)
 
-    def __enter__(self) -> LiveView:
+    def __enter__(self) -> Self:
         self._live.start()
         return self
 
@@ -58,31 +58,25 @@ class LiveView:
         self._live.stop()
 
     def show(self, race: Race, racer: Racer) -> None:
-        """Draw the picture of both racers' last batches."""
         self._shown = picture(race, self._settings)
         self._live.update(self._shown, refresh=True)
 
     def say(self, text: str) -> None:
-        """Put a line below the picture."""
         self._live.update(Group(self._shown, Text(text, "bold")), refresh=True)
 
 
-class PlainView:
+class PlainView(NoView):
     """One line per batch."""
 
     def __init__(self, console: Console, settings: Settings) -> None:
         self._console, self._settings = console, settings
 
-    def __enter__(self) -> PlainView:
+    def __enter__(self) -> Self:
         self._console.print(STARTING)
         self._console.print(f"{self._settings.cost}.", soft_wrap=True)
         return self
 
-    def __exit__(self, *error: object) -> None:
-        pass
-
     def show(self, race: Race, racer: Racer) -> None:
-        """Print the line of the racer's last batch."""
         batch = race.batches[racer][-1]
         self._console.print(line(racer, batch), soft_wrap=True)
         if batch.number == 0 or set(_names(batch)) != set(_names(race.batches[racer][-2])):
@@ -91,31 +85,12 @@ class PlainView:
             self._console.print(f"{'':<14}{migration}", soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """Print the line."""
         self._console.print(text)
-
-
-class NoView:
-    """Shows nothing: the result is for a program."""
-
-    def __enter__(self) -> NoView:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def show(self, race: Race, racer: Racer) -> None:
-        """Show nothing."""
-
-    def say(self, text: str) -> None:
-        """Say nothing."""
 
 
 def line(racer: Racer, batch: Batch) -> str:
     """Return one line on one batch.
 
-    Examples
-    --------
     >>> line("unskew", Batch(3, 2.5, (600, 200), (1.8, 0.6), moves=7))
     'unskew        batch  3:  2.5 s, fullest channel 0 with 600 of 800 rows, 1.50 times the mean, 7 moves so far'
     """
@@ -130,8 +105,6 @@ def line(racer: Racer, batch: Batch) -> str:
 def hottest(batch: Batch) -> str:
     """Return the three hottest keys with their shares of the rows and their channels.
 
-    Examples
-    --------
     >>> from unskew_lab.demo import HotKey
     >>> hottest(Batch(3, 2.5, (600, 200), (1.8, 0.6), (HotKey("user-7", 400, 0), HotKey("user-1", 40, 1))))
     'user-7 50 % on 0, user-1 5 % on 1'
@@ -246,7 +219,7 @@ def what_next(kept: Path | None) -> str:
     """Return the closing lines: what to do now."""
     report = f"\n  unskew report {kept}   this race as a page again, to send to somebody" if kept else ""
     return f"""What next:{report}
-  unskew run --dry-run --source parquet:DIR --key COLUMN   how skewed your own keys are, and what would be done
+  unskew run --dry-run --source parquet:DIR --key COLUMN --aggregate count --sink console   how skewed your own keys are
   unskew.balance(events, key="user") instead of events.groupBy("user")   one line in your own job
   make bench   the same with ten channels, other partitioners and other engines, within twenty minutes"""
 

@@ -1,53 +1,39 @@
-"""What a paper claims, what was measured, and the verdict."""
+"""What a paper claims, what was measured, and the verdict. A paper's claims are a table, ``claims.toml``."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from unskew.errors import ArgumentError
 
 Verdict = Literal["confirmed", "refuted", "not comparable"]
 
+# the claim's id, what was measured, whether it holds (None: not measured), and values that the table's words name
+Finding = tuple[str, str, bool | None] | tuple[str, str, bool | None, Mapping[str, Any]]
+
+UNCLEAR = "the measured values say otherwise"
+NOT_RUN = "needs the running stream, and unskew bench race has not been run whole here"
+
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a paper, judged.
+    """One statement of a paper, judged."""
 
-    Parameters
-    ----------
-    id
-        Unique within the paper: ``"fig3-uniform-migration"``.
-    figure
-        Where the paper shows it: ``"3"``, ``"Table 2"``, ``"text"``.
-    claim
-        The statement in one sentence.
-    expected
-        What the measured values have to be for the claim to hold, tolerance included.
-    measured
-        What they are.
-    verdict
-        ``"confirmed"``, ``"refuted"`` or ``"not comparable"``.
-    reason
-        Why, where the verdict is not simply ``"confirmed"``.
-
-    Examples
-    --------
-    >>> Claim.judge("fig6-ring", "6", "the ring's b exceeds 2", expected="b > 2", measured="2.4", holds=True).verdict
-    'confirmed'
-    """
-
-    id: str
-    figure: str
-    claim: str
-    expected: str
+    id: str  # unique within the paper: "fig3-uniform-migration"
+    figure: str  # where the paper shows it: "3", "Table 2", "text"
+    claim: str  # the statement in one sentence
+    expected: str  # what has to be measured for it to hold, tolerance included
     measured: str
     verdict: Verdict
-    reason: str = ""
+    reason: str = ""  # required unless confirmed
 
     def __post_init__(self) -> None:
         if self.verdict not in get_args(Verdict):
@@ -55,19 +41,49 @@ class Claim:
         if self.verdict != "confirmed" and not self.reason:
             raise ArgumentError(f"a claim that is {self.verdict} needs a reason", where=self.id)
 
-    @classmethod
-    def judge(
-        cls, id: str, figure: str, claim: str, *, expected: str, measured: str, holds: bool, otherwise: str = ""
-    ) -> Claim:
-        """Return the claim as confirmed or refuted; `otherwise` explains a refutation, and is dropped if it holds."""
-        if holds:
-            return cls(id, figure, claim, expected, measured, "confirmed")
-        return cls(id, figure, claim, expected, measured, "refuted", otherwise or "the measured values say otherwise")
 
-    @classmethod
-    def cannot_compare(cls, id: str, figure: str, claim: str, *, reason: str, measured: str = "not measured") -> Claim:
-        """Return the claim as not comparable."""
-        return cls(id, figure, claim, "not applicable", measured, "not comparable", reason)
+def load_table(path: Path) -> dict[str, dict[str, str]]:
+    """Read a table of claims by id.
+
+    Each has a `figure` and a `claim`. One that can be judged says what is `expected`, why it may fail (`otherwise`),
+    and what to say in any case (`note`). One that cannot gives the `reason`.
+    """
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def judge_claims(table: Mapping[str, Mapping[str, str]], findings: Iterable[Finding]) -> list[Claim]:
+    """Return the claims of a table with their verdicts, in its order.
+
+    >>> table = {"ring": {"figure": "6", "claim": "the ring's b exceeds 2", "expected": "b > 2"}}
+    >>> judge_claims(table, [("ring", "2.4", True)])[0].verdict
+    'confirmed'
+    """
+    found = {finding[0]: finding for finding in findings}
+    if stray := found.keys() - table.keys():
+        raise ArgumentError("these findings belong to no claim", got=sorted(stray))
+    return [_judge(id, row, found.get(id, (id, "not measured", None))) for id, row in table.items()]
+
+
+def _judge(id: str, row: Mapping[str, str], finding: Finding) -> Claim:
+    measured, holds = finding[1:3]
+    words = {name: text.format_map(finding[3] if len(finding) > 3 else {}) for name, text in row.items()}
+    figure, claim, note = words["figure"], words["claim"], words.get("note", "")
+    if holds is None:
+        reason = words.get("reason", NOT_RUN)
+        return Claim(id, figure, claim, "not applicable", measured, "not comparable", reason)
+    if holds:
+        return Claim(id, figure, claim, words["expected"], measured, "confirmed", note)
+    return Claim(id, figure, claim, words["expected"], measured, "refuted", note or words.get("otherwise", UNCLEAR))
+
+
+def near(value: float, wanted: float, tolerance: float) -> bool:
+    """Tell whether a value differs from what is wanted by at most a share of it."""
+    return abs(value - wanted) <= tolerance * abs(wanted)
+
+
+def mean(values: Mapping[Any, float]) -> float:
+    """Return the mean over a curve."""
+    return float(np.mean(list(values.values())))
 
 
 def save_claims(claims: Iterable[Claim], path: Path) -> None:

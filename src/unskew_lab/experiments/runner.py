@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,21 +23,19 @@ _RESULTS = pa.schema(
 )
 
 
+def matches(trial: Any, where: Mapping[str, object]) -> bool:
+    """Tell whether a trial has these parameters."""
+    return all(getattr(trial, name) == value for name, value in where.items())
+
+
 def run_trials(
     spark: SparkSession, trials: Sequence[Any], measure: Callable[[Any], Measures], results: Path | None = None
 ) -> list[tuple[Any, Measures]]:
-    """Call `measure` for every trial and return the trials with what was measured, in the order given.
+    """Measure every trial in Spark's tasks and return the trials with what was measured, in the order given.
 
-    Parameters
-    ----------
-    spark
-        Trials run in its tasks, in random order, so that long ones do not meet in one task.
-    trials
-        Frozen dataclasses of one type with plain values.
-    measure
-        A pure function at the top of a module that workers can import: from a trial to lists of numbers by name.
-    results
-        Where to write a Parquet file: a row per trial with its parameters, ``took_seconds`` and its measures.
+    Trials are frozen dataclasses of one type with plain values; they run in random order, so that long ones do not meet
+    in one task. `measure` is a pure function at the top of a module that workers can import. The Parquet file `results`
+    gets a row per trial: its parameters, ``took_seconds`` and its measures.
     """
     numbers = list(range(len(trials)))
     random.Random(0).shuffle(numbers)

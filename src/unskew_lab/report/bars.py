@@ -32,8 +32,6 @@ def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
 
     Panels with a target come first; beyond ten, and beyond 24 bars in one, the table has to do.
 
-    Examples
-    --------
     >>> row = {"name": "hash", "contender": "unskew", "unit": "M/s", "target": None}
     >>> [panel.title for panel in panels([row, {**row, "contender": "numpy"}, {**row, "name": "look up"}])]
     ['hash', '']

@@ -58,8 +58,6 @@ def _body(record: Record) -> str:
 def cells(row: Mapping[str, Any]) -> list[str]:
     """Return a row as texts, in the order of `HEADINGS`.
 
-    Examples
-    --------
     >>> row = {"name": "hash", "contender": "unskew", "value": 1234.5, "unit": "M/s", "ratio": 2.0, "spread": 0.25}
     >>> cells({**row, "target": 1000.0, "met": True})
     ['hash', 'unskew', '1,234 M/s', '0.25', '2', '1,000', 'yes']
@@ -72,8 +70,6 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 def value(row: Mapping[str, Any]) -> str:
     """Return a row's value with its unit, and with its 95 % interval if it has one.
 
-    Examples
-    --------
     >>> value({"value": 2.08, "unit": "x", "interval": [1.953, 2.2]})
     '2.08 x (1.95 to 2.2)'
     """

@@ -26,8 +26,6 @@ class Section:
 class Document:
     """A page: title and first paragraph in plain text, HTML before the first heading, and sections.
 
-    Examples
-    --------
     >>> text = Document("A < B", "Once", [Section("Why", table(["what"], [["x > y"]]))]).render()
     >>> "<h1>A &lt; B</h1>" in text, "<td>x &gt; y</td>" in text, "://" in text
     (True, True, False)
@@ -39,14 +37,12 @@ class Document:
     opening: str = ""
 
     def render(self) -> str:
-        """Return the page."""
         template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
         body = "\n".join([self.opening, *(f"<h2>{escape(each.title)}</h2>\n{each.body}" for each in self.sections)])
         foot = f"unskew {__version__}"
         return template.substitute(title=escape(self.title), lead=escape(self.lead), body=body, foot=foot)
 
     def write(self, path: Path) -> Path:
-        """Write the page and return its absolute path."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.render(), encoding="utf-8")
         return path.resolve()

@@ -19,19 +19,11 @@ FULLEST = "fullest channel over max(mean, heaviest key)"
 
 @dataclass(frozen=True)
 class Compared:
-    """A batch that is measured beside Spark's own operator.
-
-    Parameters
-    ----------
-    benchmark, measurement
-        Where it is measured, and how its name begins there.
-    words
-        What the README says of it.
-    """
+    """A batch that is measured beside Spark's own operator."""
 
     benchmark: str
-    measurement: str
-    words: str
+    measurement: str  # how its name begins there
+    words: str  # what the README says of it
 
 
 COMPARED = (
@@ -39,8 +31,6 @@ COMPARED = (
     Compared(
         "state", "drop-in, 100,000 rows", "`applyInPandasWithState` with the same function, 100,000 rows, 2 channels"
     ),
-    Compared("aggregates", "sliding windows", "sliding windows, 500,000 rows"),
-    Compared("aggregates", "sessions", "sessions, 500,000 rows"),
     Compared("aggregates", "count and sum, 500,000 rows, 2 partitions", "count and sum, 500,000 rows of 46,000 keys"),
 )
 

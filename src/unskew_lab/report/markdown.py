@@ -11,19 +11,17 @@ from unskew_lab.report.growth import draw_growth
 from unskew_lab.report.headline import headline
 from unskew_lab.report.picture import draw_before_after
 
-MOST_LISTED = 3
-"""With more contenders for one measurement, they get a line each and the measurements a column each."""
+MOST_LISTED = 3  # with more contenders for one measurement, they get a line each and the measurements a column each
 
-DRAWINGS = {"skew": draw_before_after, "growth": draw_growth}
-"""Who draws the pictures of the page."""
+DRAWINGS = {"skew": draw_before_after, "growth": draw_growth}  # who draws the pictures of the page
 
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `make bench`, not by hand. [How it is measured](how-to/measure.md): contenders take turns in one run, values
-are medians, *spread* is the interquartile range of the samples, a *ratio* is to what the row is compared with. Numbers
-in brackets are a 95 % interval. Where a row's cost is waiting, as in `skew`, a few cores play many: that is a statement
-about balance, not about speed.
+Written by `make bench`, not by hand. [How it is measured](contributing/measure.md): contenders take turns in one run,
+values are medians, *spread* is the interquartile range of the samples, a *ratio* is to what the row is compared with.
+Numbers in brackets are a 95 % interval. Where a row waits instead of computing, as in `skew`, a few cores play many;
+that shows balance, not speed.
 """
 
 
@@ -82,7 +80,6 @@ def _section(record: Record) -> list[str]:
 
 
 def _across(where: str, wide: dict[str, list[Any]]) -> list[str]:
-    """Return a table with a line per contender and a column per measurement."""
     names = [name for name in wide if name.partition(": ")[0] == where]
     contenders = dict.fromkeys(row["contender"] for name in names for row in wide[name])
     found = {(name, row["contender"]): row for name in names for row in wide[name]}

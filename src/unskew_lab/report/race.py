@@ -95,7 +95,6 @@ def sections(race: Race, settings: Settings) -> list[Section]:
 
 
 def _moved(race: Race) -> list[Section]:
-    """Return the hot keys that changed their channel, with their counts before and after, if there are any."""
     found = [each for number in range(len(race.batches["unskew"])) for each in race.migrations("unskew", number)]
     headings = ("batch", "key", "from channel", "to channel", "count before", "count after")
     rows = [

@@ -61,8 +61,6 @@ def _records(run: Path) -> list[store.Record]:
 def kind(result: Any) -> str | None:
     """Return whose result it is: ``"demo"``, ``"bench"``, ``"paper"``, or None.
 
-    Examples
-    --------
     >>> kind({"benchmark": "skew", "rows": []}), kind([{"claim": "a", "verdict": "confirmed"}]), kind({"a": 1})
     ('bench', 'paper', None)
     """

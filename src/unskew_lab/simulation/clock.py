@@ -7,8 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-CONTROLLER = -1
-"""The controller's number among the sites."""
+CONTROLLER = -1  # the controller's number among the sites
 
 
 class Message(NamedTuple):
@@ -24,8 +23,6 @@ class Message(NamedTuple):
 class Clock:
     """Calls functions at their time, in the order of time, then of the calls to `at`.
 
-    Examples
-    --------
     >>> clock = Clock()
     >>> clock.at(2.0, lambda: print("second"))
     >>> clock.at(1.0, lambda: print("first"))
@@ -46,11 +43,9 @@ class Clock:
         return self._events[0][0] if self._events else float("inf")
 
     def at(self, seconds: float, action: Callable[[], None]) -> None:
-        """Call `action` at that time, at once if it has passed."""
         heapq.heappush(self._events, (max(seconds, self.now), next(self._order), action))
 
     def step(self) -> None:
-        """Go to the next event and call it."""
         seconds, _, action = heapq.heappop(self._events)
         self.now = max(self.now, seconds)
         action()

@@ -28,13 +28,6 @@ class Cluster(Clock):
 
     Time advances in ticks for tuples and exactly for messages: an event takes effect at the next tick, and whatever
     follows from it is timed from the event itself.
-
-    Parameters
-    ----------
-    setup
-        What to simulate.
-    keep_messages
-        Whether to keep all messages of the protocol.
     """
 
     def __init__(self, setup: Setup, keep_messages: bool = False) -> None:
@@ -95,7 +88,6 @@ class Cluster(Clock):
         self.at(arrival, deliver)
 
     def record_message(self, seconds: float, kind: str, source: int, target: int, partition: int) -> None:
-        """Keep a message that arrived, if messages are kept."""
         if self._keep_messages:
             self.messages.append(Message(round(seconds, 9), kind, source, target, partition))
 
@@ -156,8 +148,6 @@ class Cluster(Clock):
 def simulate(setup: Setup, progress: Callable[[float], None] | None = None, *, keep_messages: bool = False) -> Result:
     """Run a setup and return what happened.
 
-    Examples
-    --------
     >>> run = simulate(Setup(nodes=4, seconds=2.0))
     >>> round(run.mean_throughput() / (4 / 45.5e-6), 2)
     1.0

@@ -101,7 +101,6 @@ class Controller:
         )
 
     def _issue(self) -> None:
-        """Begin all movements whose sites are free."""
         left: deque[tuple[int, int, int]] = deque()
         for p, donor, receiver in self._waiting:
             if {donor, receiver} & self._taking_part:

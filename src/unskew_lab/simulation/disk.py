@@ -58,12 +58,10 @@ class Disks:
         self._read(site, p, lambda: None, then)
 
     def release(self, site: int, p: int) -> None:
-        """Forget a partition that has left."""
         self._claimed[site].discard(p)
         self._later(site)
 
     def add(self, site: int, p: int) -> None:
-        """Take note of a partition that has arrived."""
         self.resident[site].append(p)
         self._later(site)
 
@@ -85,7 +83,6 @@ class Disks:
         self.when_free(site, lambda: self._next(site))
 
     def _next(self, site: int) -> None:
-        """Begin whatever I/O is due."""
         if self._busy[site] or site in self.cluster.movements.quiescing:
             return
         room = self._room(site)
@@ -115,7 +112,6 @@ class Disks:
         self._read(site, p, lambda: self.resident[site].append(p), lambda: self._next(site))
 
     def _read(self, site: int, p: int, finish: Callable[[], None], then: Callable[[], None]) -> None:
-        """Read a partition and its input back, work the input off, then go on."""
         data = self.cluster.data
 
         def finished() -> None:

@@ -34,8 +34,6 @@ class _Move:
 class Fluid:
     """Simulates a setup as flows. Costs O(nodes ** 2) per millisecond.
 
-    Examples
-    --------
     >>> run = Fluid(Setup(nodes=4, seconds=2.0)).run()
     >>> round(float(run.mean()) / (4 / 45.5e-6), 2)
     1.0
@@ -57,7 +55,6 @@ class Fluid:
         self._begin(0.0)
 
     def run(self) -> Column:
-        """Return the tuples processed in each second."""
         per_second = np.zeros(math.ceil(self.setup.seconds))
         for tick in range(round(self.setup.seconds / TICK)):
             now = tick * TICK

@@ -28,7 +28,6 @@ class Movements:
         self.in_flight: set[int] = set()
 
     def begin(self, partition: int, donor: int, receiver: int) -> None:
-        """Move a partition; the controller is told when it has arrived."""
         c, p = self.cluster, partition
         c.send(
             "MOVE", CONTROLLER, donor, p, lambda: c.disks.when_free(donor, lambda: self._quiesce(p, donor, receiver))
@@ -109,7 +108,6 @@ def _kernel_pause(d: DataPlane, i: int, p: int, donor: int) -> int:
 
 @njit(cache=True)
 def _kernel_restart(d: DataPlane, i: int, p: int, receiver: int) -> None:
-    """Let producer i send p to its new site."""
     d.owner[i, p] = receiver
     d.stalled[i, p] = False
     if d.first[i, p] != NONE:

@@ -32,56 +32,30 @@ class RoundRecord:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What happened in a run; columns have one entry per simulated second.
-
-    Parameters
-    ----------
-    throughput
-        Tuples processed.
-    latency_seconds
-        Mean time from entering a consumer to being processed.
-    on_disk
-        Partitions on disk at the end of the second.
-    moved_bytes
-        State sent by then.
-    pool_share
-        How full the producers' pools are, in 0..1.
-    blocked_share
-        Part of the time in which producers could neither produce nor send.
-    busy_share
-        Part of the time in which each consumer had input; one row per second, one column per site.
-    rounds, messages
-        Of the controller and of the protocol; messages only where they were asked for.
-    table
-        Who owns which partition at the end.
-    checks
-        How often all invariants were found to hold.
-    """
+    """What happened in a run; columns have one entry per simulated second."""
 
     setup: Setup
-    throughput: Column
-    latency_seconds: Column
-    on_disk: Column
-    moved_bytes: Column
-    pool_share: Column
-    blocked_share: Column
-    busy_share: Column
+    throughput: Column  # tuples processed
+    latency_seconds: Column  # mean time from entering a consumer to being processed
+    on_disk: Column  # partitions on disk at the end of the second
+    moved_bytes: Column  # state sent by then
+    pool_share: Column  # how full the producers' pools are, in 0..1
+    blocked_share: Column  # part of the time in which producers could neither produce nor send
+    busy_share: Column  # part of the time in which each consumer had input; one row per second, one column per site
+    # rounds, messages: of the controller and of the protocol; messages only where they were asked for
     rounds: tuple[RoundRecord, ...]
     messages: tuple[Message, ...]
-    table: RoutingTable
-    checks: int
+    table: RoutingTable  # who owns which partition at the end
+    checks: int  # how often all invariants were found to hold
 
     @property
     def moves(self) -> int:
-        """Partitions moved in the whole run."""
         return sum(len(each.moves) for each in self.rounds)
 
     def mean_throughput(self, first_second: int = 0, last_second: int | None = None) -> float:
-        """Return tuples per second over some of the seconds."""
         return float(self.throughput[first_second:last_second].mean())
 
     def totals(self) -> dict[str, float]:
-        """Return the figures that say most."""
         return {
             "throughput": self.mean_throughput(),
             "throughput_at_the_end": float(self.throughput[-5:].mean()),
@@ -103,7 +77,6 @@ class Recorder:
     busy: list[Column] = field(default_factory=list)
 
     def note(self) -> None:
-        """Add a row of the counters as they are."""
         d = self.cluster.data
         pool = float(d.pool_used.sum()) / d.pool_next.size
         done, latency = float(d.done.sum()), float(d.latency.sum())
@@ -112,7 +85,6 @@ class Recorder:
         self.busy.append(d.idle.copy())
 
     def result(self) -> Result:
-        """Return the result of the run."""
         c = self.cluster
         done, latency, on_disk, moved, pool, blocked = np.array(self.rows).T
         processed = np.diff(done)

@@ -43,83 +43,48 @@ class MemoryChange:
 class Setup:
     """One run. The defaults are those of Flux's experiments on CPU load.
 
-    Parameters
-    ----------
-    routing
-        ``"flux"``: a pool per producer and partitions that can move. ``"exchange"``: fixed sites and a queue to each,
-        between which the pool's space is shared out. ``"river"``: a site drawn at random by how empty its queue is.
-    nodes, partitions_per_node
-        Sites, each with a producer and a consumer; slots per site at the start.
-    seconds
-        Simulated time.
-    pool_tuples
-        Space of each producer: the transient skew buffer.
-    queue_tuples
-        Tuples that a connection holds: two packets.
-    data
-        How the 16,384 groups weigh, and with them the partitions.
-    planner
-        Who moves partitions, None for nobody.
-    shortest_collection_seconds
-        How long a round collects at least.
-    slowdowns, memory_changes
-        What happens to single sites, and when.
-    memory_bytes, state_tuples
-        Memory of each site, and tuples of state of each partition.
-    source_rate
-        Tuples per second that each producer has to give; None for as many as it can get.
-    warm_pools
-        Whether the pools are filled before time begins.
-    tuple_seconds, deviation_seconds, get_next_seconds, marshal_seconds
-        CPU time: to process a tuple, its standard deviation, to produce one, to pack or unpack one of state.
-    latency_seconds
-        Of a control message.
-    transfer_bits_per_second, cross_section_bits_per_second
-        State transfer between two sites, and of all together.
-    disk_bytes_per_second, seek_seconds, seek_deviation_seconds
-        The disk.
-    rotation_seconds
-        How long a site that spills serves live input between two swaps.
-    tick_seconds
-        Step of the simulation.
-    seed
-        Of everything random.
-
-    Examples
-    --------
     >>> Setup(nodes=4).partitions, Setup(routing="exchange", nodes=4, pool_tuples=400).connection_tuples
     (256, 124)
     """
 
+    # "flux": a pool per producer and partitions that can move. "exchange": fixed sites and a queue to each, between
+    # which the pool's space is shared out. "river": a site drawn at random by how empty its queue is.
     routing: Routing = "flux"
+    # nodes, partitions_per_node: sites, each with a producer and a consumer; slots per site at the start
     nodes: int = 32
     partitions_per_node: int = 64
-    seconds: float = 60.0
-    pool_tuples: int = 2048
-    queue_tuples: int = 24
-    data: Data = "uniform"
+    seconds: float = 60.0  # simulated time
+    pool_tuples: int = 2048  # space of each producer: the transient skew buffer
+    queue_tuples: int = 24  # tuples that a connection holds: two packets
+    data: Data = "uniform"  # how the 16,384 groups weigh, and with them the partitions
     groups: int = 16_384
-    planner: Planner | None = None
-    shortest_collection_seconds: float = 0.010
+    planner: Planner | None = None  # who moves partitions, None for nobody
+    shortest_collection_seconds: float = 0.010  # how long a round collects at least
+    # slowdowns, memory_changes: what happens to single sites, and when
     slowdowns: tuple[Slowdown, ...] = ()
     memory_changes: tuple[MemoryChange, ...] = ()
+    # memory_bytes, state_tuples: memory of each site, and tuples of state of each partition
     memory_bytes: float = 1e9
     state_tuples: int = 10_000
-    source_rate: float | None = None
-    warm_pools: bool = True
+    source_rate: float | None = None  # tuples per second that each producer has to give; None for as many as it can get
+    warm_pools: bool = True  # whether the pools are filled before time begins
+    # tuple_seconds, deviation_seconds, get_next_seconds, marshal_seconds: CPU time: to process a tuple, its standard
+    # deviation, to produce one, to pack or unpack one of state
     tuple_seconds: float = 45e-6
     deviation_seconds: float = 3e-6
     get_next_seconds: float = 0.5e-6
     marshal_seconds: float = 0.2e-6
-    latency_seconds: float = 70e-6
+    latency_seconds: float = 70e-6  # of a control message
+    # transfer_bits_per_second, cross_section_bits_per_second: state transfer between two sites, and of all together
     transfer_bits_per_second: float = 250e6
     cross_section_bits_per_second: float = 500e6
+    # disk_bytes_per_second, seek_seconds, seek_deviation_seconds: the disk
     disk_bytes_per_second: float = 20e6
     seek_seconds: float = 5e-3
     seek_deviation_seconds: float = 0.2e-3
-    rotation_seconds: float = 0.15
-    tick_seconds: float = 0.5e-3
-    seed: int = 0
+    rotation_seconds: float = 0.15  # how long a site that spills serves live input between two swaps
+    tick_seconds: float = 0.5e-3  # step of the simulation
+    seed: int = 0  # of everything random
 
     def __post_init__(self) -> None:
         for name, low in (("nodes", 1), ("partitions_per_node", 1), ("queue_tuples", 1), ("pool_tuples", 0)):
@@ -156,7 +121,6 @@ class Setup:
 
     @property
     def state_bytes(self) -> float:
-        """State of a partition."""
         return float(self.state_tuples * TUPLE_BYTES)
 
     def weights(self) -> NDArray[np.float64]:

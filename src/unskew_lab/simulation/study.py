@@ -24,36 +24,22 @@ from unskew.routing.table import RoutingTable
 
 Column = NDArray[np.float64]
 
+# most channels at which a planner is studied: beyond, one plan takes minutes
 SLOW = {"mixedbf": 100, "readj": 200, "redist": 1000}
-"""Most channels at which a planner is studied: beyond, one plan takes minutes."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What a planner did at one size, as means over the intervals after the first.
-
-    Parameters
-    ----------
-    imbalance
-        Overload of the fullest channel over the mean, for the interval that was planned for.
-    imbalance_next
-        The same in the interval that follows, when keys have drifted on.
-    migrated_share
-        Part of all state that moved at a plan.
-    table_size
-        Entries for single keys.
-    planning_seconds
-        Time of one plan.
-    """
+    """What a planner did at one size, as means over the intervals after the first."""
 
     planner: str
     channels: int
     keys: int
-    imbalance: float
-    imbalance_next: float
-    migrated_share: float
-    table_size: float
-    planning_seconds: float
+    imbalance: float  # overload of the fullest channel over the mean, for the interval that was planned for
+    imbalance_next: float  # the same in the interval that follows, when keys have drifted on
+    migrated_share: float  # part of all state that moved at a plan
+    table_size: float  # entries for single keys
+    planning_seconds: float  # time of one plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,42 +50,24 @@ class Study:
     interval. The heaviest `tracked` keys are reported one by one, all others by slot. Costs O(keys) once, in no memory
     to speak of, and O(tracked + slots) per interval beside the planner.
 
-    Parameters
-    ----------
-    channels, keys
-        How many.
-    slots_per_channel
-        Slots of the routing table for each channel.
-    tracked
-        Keys that are reported one by one; by default, fifty for each channel, 1,000 to 50,000.
-    exponent
-        Of Zipf's law.
-    heaviest
-        Load of the heaviest key over the mean of a channel: the law is cut off there, since what is heavier only
-        splitting could help, and all planners of this study would look alike.
-    drift
-        Part of the tracked ranks that go to other keys, drawn at random, from one interval to the next.
-    intervals
-        How many, the first included.
-    seed
-        Of the drift.
-
-    Examples
-    --------
     >>> point, = Study(channels=10, keys=100_000).run(["mixed"])
     >>> point.imbalance < 0.5, point.migrated_share < 0.3
     (True, True)
     """
 
+    # channels, keys: how many
     channels: int
     keys: int
-    slots_per_channel: int = 64
-    tracked: int = 0
-    exponent: float = 0.85
+    slots_per_channel: int = 64  # slots of the routing table for each channel
+    tracked: int = 0  # keys that are reported one by one; by default, fifty for each channel, 1,000 to 50,000
+    exponent: float = 0.85  # of Zipf's law
+    # load of the heaviest key over the mean of a channel: the law is cut off there, since what is heavier only
+    # splitting could help, and all planners of this study would look alike
     heaviest: float = 0.2
+    # part of the tracked ranks that go to other keys, drawn at random, from one interval to the next
     drift: float = 0.02
-    intervals: int = 6
-    seed: int = 0
+    intervals: int = 6  # how many, the first included
+    seed: int = 0  # of the drift
 
     def __post_init__(self) -> None:
         if self.channels < 2 or self.keys < self.channels:
@@ -114,7 +82,6 @@ class Study:
         return [self._point(name, intervals) for name in chosen]
 
     def statistics(self) -> list[Statistics]:
-        """Return what the channels would report in each interval."""
         slots, few = self.channels * self.slots_per_channel, min(self.keys, self.tracked or _tracked(self.channels))
         slot_load, top = np.zeros(slots), np.empty(few)
         _kernel_zipf(self.keys, self.exponent, slot_load, top)
@@ -150,7 +117,7 @@ class Study:
             loads += np.bincount(table.slots, following.slot_cost, self.channels)
             report = plan.report
             overload = loads.max() / loads.mean() - 1
-            rows.append((report.imbalance_after, overload, report.migration_share, report.table_size, seconds))
+            rows.append((report.overload_after, overload, report.migration_share, report.table_size, seconds))
         settled = np.array(rows[1:] or rows).mean(axis=0)
         return Point(name, self.channels, self.keys, *(float(value) for value in settled))
 

@@ -17,17 +17,6 @@ class _Transfer:
 class StateMovers:
     """Sends state from site to site. Concurrent transfers share the cross-section equally, each up to its own limit.
 
-    Parameters
-    ----------
-    clock
-        Tells the time and calls back.
-    bits_per_second
-        Between two sites.
-    cross_section
-        Of all transfers together.
-
-    Examples
-    --------
     >>> clock = Clock()
     >>> movers = StateMovers(clock, bits_per_second=8.0, cross_section=8.0)
     >>> movers.send(2, lambda: print("two bytes after", clock.now))
@@ -47,7 +36,6 @@ class StateMovers:
         self._plan = 0
 
     def send(self, size_bytes: float, then: Callable[[], None]) -> None:
-        """Begin a transfer and call `then` when all has arrived."""
         self._progress()
         self.bytes_sent += size_bytes
         self._active.append(_Transfer(8 * size_bytes, then))

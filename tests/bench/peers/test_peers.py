@@ -78,7 +78,7 @@ def test_flink_is_missing_without_an_interpreter_that_has_it(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_transform_with_state_gives_the_last_sums(spark, folder, tmp_path):
-    from unskew_lab.bench.peers import spark_state
+    from unskew_lab.bench.peers.spark_state import transform_with_state
     from unskew_lab.bench.streams import NATIVE_STATE, read_files
 
     given = {}
@@ -89,9 +89,7 @@ def test_transform_with_state_gives_the_last_sums(spark, folder, tmp_path):
     for name, value in NATIVE_STATE.items():
         spark.conf.set(name, value)
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(spark_state, "discard", take)
-            spark_state.transform_with_state(read_files(spark, folder), str(tmp_path / "checkpoint")).awaitTermination()
+        transform_with_state(read_files(spark, folder), str(tmp_path / "checkpoint"), take).awaitTermination()
     finally:
         for name in NATIVE_STATE:
             spark.conf.unset(name)

@@ -24,8 +24,8 @@ def test_the_new_table_does_what_the_report_says(cls):
     plan = cls(tolerance=0.05).plan(statistics, table)
     owner = plan.table.lookup(statistics.hashes)
     loads = np.bincount(owner, statistics.cost, 6)
-    assert loads.max() / loads.mean() - 1 == pytest.approx(plan.report.imbalance_after)
-    assert plan.report.imbalance_after <= 0.05 < plan.report.imbalance_before
+    assert loads.max() / loads.mean() - 1 == pytest.approx(plan.report.overload_after)
+    assert plan.report.overload_after <= 0.05 < plan.report.overload_before
     moved = owner != table.lookup(statistics.hashes)
     assert plan.report.migration_cost == statistics.state[moved].sum()
     assert len(plan.moves) == plan.report.moved_keys == moved.sum()
@@ -40,7 +40,7 @@ def test_growing_drains_the_table_within_its_cap(cls):
     table = cls(tolerance=0.05, table_cap=200).plan(statistics, RoutingTable.initial(6)).table
     plan = cls(tolerance=0.05, table_cap=200).plan(statistics, table, channels=7)
     assert plan.table.channels == 7
-    assert plan.report.imbalance_after <= 0.05
+    assert plan.report.overload_after <= 0.05
     assert plan.report.table_size <= 200
 
 
@@ -50,7 +50,7 @@ def test_shrinking_leaves_no_key_behind(cls):
     table = Mixed(tolerance=0.05).plan(statistics, RoutingTable.initial(6)).table
     plan = cls(tolerance=0.3).plan(statistics, table, channels=4)
     assert plan.table.lookup(statistics.hashes).max() < 4
-    assert plan.report.imbalance_after <= 0.3
+    assert plan.report.overload_after <= 0.3
 
 
 def test_entries_of_keys_that_fell_silent_are_cleaned_first():
@@ -72,5 +72,5 @@ def test_untracked_load_counts():
     statistics = Statistics(hashes, *(np.full(40, 200.0),) * 3, slot_tuples=slots, slot_cost=slots, slot_state=slots)
     plan = Llfd(tolerance=0.05).plan(statistics, table)
     loads = np.bincount(plan.table.lookup(hashes), statistics.cost, 4) + np.bincount(table.slots, slots, 4)
-    assert loads.max() / loads.mean() - 1 == pytest.approx(plan.report.imbalance_after)
-    assert plan.report.imbalance_after <= 0.05 < plan.report.imbalance_before
+    assert loads.max() / loads.mean() - 1 == pytest.approx(plan.report.overload_after)
+    assert plan.report.overload_after <= 0.05 < plan.report.overload_before

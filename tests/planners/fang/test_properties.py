@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.planners.fang.reference import Plain, random_problem
 
 from unskew.planners import Memory, Planner, Problem
+from unskew.planners.base import owners_left
 from unskew.planners.fang import Llfd, MinMig, MinTable, Mixed, MixedBf, Simple
 from unskew.planners.fang.balance import Balancer
-from unskew.planners.fang.base import owners_left
 from unskew.planners.fang.order import Items
 
 ALL = [Llfd, MinTable, MinMig, Mixed, MixedBf, Simple]
@@ -87,7 +87,7 @@ def test_theorem_1_and_lemma_3_bound_the_overload(cls):
         problem = perfect_problem(rng)
         tolerance = float(rng.choice([0, 0.02, 0.08]))
         report = cls(tolerance=tolerance).describe(problem, cls(tolerance=tolerance).assign(problem, Memory()))
-        assert report.imbalance_after <= max(tolerance, (1 - 1 / problem.channels) / 3) + 1e-9
+        assert report.overload_after <= max(tolerance, (1 - 1 / problem.channels) / 3) + 1e-9
 
 
 def test_lemmas_1_and_2_on_the_premises():

@@ -178,8 +178,8 @@ def test_the_estimation_error_is_reported(degree):
     error = (np.abs(true - estimated) / true).max()
     assert answer.notes == (f"load_error={error:.4f}",)
     report = planner.describe(problem, answer)
-    assert report.imbalance_before > 0.3
-    assert 1 + report.imbalance_after <= 1.08 * (1 + error) / (1 - error)
+    assert report.overload_before > 0.3
+    assert 1 + report.overload_after <= 1.08 * (1 + error) / (1 - error)
 
 
 def test_load_error_is_the_largest_relative_one():

@@ -23,7 +23,7 @@ def test_the_trigger_looks_at_overload_only(cls):
     answer = cls(tolerance=0.08).assign(problem, Memory())
     assert answer.owner.tolist() == [0, 1, 2, 3, 4, 5]
     report = cls(tolerance=0.08).describe(problem, answer)
-    assert report.imbalance_after == pytest.approx(0.08)
+    assert report.overload_after == pytest.approx(0.08)
     assert report.deviation_after == pytest.approx(0.40)
 
 

@@ -8,10 +8,9 @@ import pytest
 from unskew.load.metrics import tolerated_deviation
 from unskew.planners import Memory, Problem, planner
 from unskew.planners.gedik import Readj
-from unskew.planners.gedik.items import combine_gaps, unit_of_gaps, weigh_gap
+from unskew.planners.gedik.items import UTILITIES, combine_gaps, unit_of_gaps, utility, weigh_gap
+from unskew.planners.gedik.placing import _kernel_redist
 from unskew.planners.gedik.readj import _kernel_readj
-from unskew.planners.gedik.redist import _kernel_redist
-from unskew.planners.gedik.utility import UTILITIES, utility
 
 KEYS = "LRUVWXYZ"
 TUPLES = {"X": 5, "Z": 3, "V": 2, "R": 1, "U": 4, "Y": 3, "W": 3, "L": 1}

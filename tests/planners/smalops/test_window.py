@@ -51,7 +51,7 @@ def test_what_a_window_lists_is_what_the_planner_moves():
     plan = planner("smalops", hot_by="listed").plan(closed, RoutingTable(16, np.arange(16)))
     assert f"hot={len(closed.hashes)}" in plan.report.notes
     assert set(plan.moves.keys.tolist()) <= set(closed.hashes.tolist())
-    assert plan.report.imbalance_after < plan.report.imbalance_before
+    assert plan.report.overload_after < plan.report.overload_before
 
 
 def test_a_window_must_be_able_to_tell():

@@ -114,8 +114,8 @@ def test_every_row_lies_in_the_partition_of_its_channel(spark, rows) -> None:
     owners = dict(zip(users["user"].to_pylist(), balanced.plan.table.lookup(hash_keys(users, "user")), strict=True))
     assert dict(zip(found["user"], found["partition"], strict=True)) == owners
     loads = found.groupby("partition")["n"].sum().reindex(range(5), fill_value=0)
-    assert balanced.plan.report.imbalance_after == pytest.approx(loads.max() / loads.mean() - 1)
-    assert balanced.plan.report.imbalance_after < balanced.plan.report.imbalance_before
+    assert balanced.plan.report.overload_after == pytest.approx(loads.max() / loads.mean() - 1)
+    assert balanced.plan.report.overload_after < balanced.plan.report.overload_before
     assert placed([(rows, ("user",))], balanced.plan.table).rdd.getNumPartitions() == 5
 
 
@@ -140,6 +140,13 @@ def test_rows_that_are_not_there(spark) -> None:
     ("do", "error", "message"),
     [
         (lambda rows: unskew.balance(rows, "usr"), ColumnError, "no column of that name"),
+        (lambda rows: unskew.balance(rows, "user", split="auto"), ArgumentError, "option is for streams.*in split"),
+        (
+            lambda rows: unskew.balance(rows, "user", channels="auto"),
+            ArgumentError,
+            "option is for streams.*in channels",
+        ),
+        (lambda rows: unskew.balance(rows, "user").count(), ArgumentError, "for streams, and these rows are static"),
         (lambda rows: unskew.balance(rows, "user", sample=0.0), ArgumentError, "above 0 and up to 1, got 0.0"),
         (
             lambda rows: unskew.balance(rows, "user").applyInPandas(lambda a, b, c: a, "user string"),

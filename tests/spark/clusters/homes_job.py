@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import unskew
-from unskew.runtime import batch, planning
+from unskew.runtime import tasks, ways
 from unskew.spark import session, writer
 from unskew.spark.anchors import Anchors
 from unskew.spark.plans import session_cores
@@ -33,8 +33,8 @@ def keys(batch_id: int) -> np.ndarray:
 
 
 def main(folder: Path, mode: str) -> None:
-    planning.SECONDS_PER_TASK = 1e-9  # every batch is worth a task for every core
-    batch.WORTH_BYTES = -1  # and all state a home
+    tasks.SECONDS_PER_TASK = 1e-9  # every batch is worth a task for every core
+    ways.WORTH_BYTES = -1  # and all state a home
     writer.Anchors = partial(Anchors, IDLE_SECONDS)
     if mode == "anywhere":
         writer.on_cluster = lambda spark: False

@@ -286,7 +286,7 @@ def test_the_tick_hears_what_goes_wrong(spark, root):
     files.write("commits/0", b"v1")
     reader = files_at(served(files.root, files))
     assert reader.names("commits") == ["0"]
-    assert reader.read("commits/0") == b"v1"
+    assert reader.read_or_none("commits/0") == b"v1"
     assert reader.read_or_none("commits/1") is None
     with pytest.raises(CheckpointError, match="the file does not exist"):
-        reader.read("commits/1")
+        reader.ask("read", "commits/1")

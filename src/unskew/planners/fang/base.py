@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unskew.errors import ArgumentError
-from unskew.planners.base import Assignment, Planner
-from unskew.planners.fang.balance import Balancer, Trial
-from unskew.planners.fang.compact import RecordBalancer, RecordPlan
+from unskew.planners.base import Assignment, Planner, check, owners_left
+from unskew.planners.fang.balance import Balancer, RecordBalancer, RecordPlan, Trial
 from unskew.planners.fang.order import Items, priorities
 from unskew.planners.fang.records import Records
 from unskew.planners.fang.recovery import load_error, recover_owners
@@ -45,14 +43,17 @@ class FangPlanner(Planner):
     degree: int | None = None
 
     def __post_init__(self) -> None:
-        check_parameter(self.tolerance >= 0, "tolerance", self.tolerance, "give the overload allowed, 0.08 for 8 %")
-        check_parameter(self.window >= 1, "window", self.window, "1 counts the state of the last interval only")
-        check_parameter(self.degree is None or self.degree >= 0, "degree", self.degree, "None plans on single keys")
+        check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")
+        check(self.window >= 1, "window must be at least 1", self.window, "1 counts the last interval alone")
+        good = self.degree is None or self.degree >= 0
+        check(good, "degree must be at least 0", self.degree, "None plans on single keys")
+        exponent = self.priority_exponent
+        check(exponent >= 0, "migration_exponent must not be negative", exponent, "1 to 2 is usual")
 
     @property
     def priority_exponent(self) -> float:
-        """Fang's beta, for planners that rank by migration priority."""
-        return 1.5
+        """Fang's beta: the migration priority of a key is ``cost ** beta / state``."""
+        return float(getattr(self, "migration_exponent", 1.5))
 
     @property
     def entries_allowed(self) -> float:
@@ -64,7 +65,6 @@ class FangPlanner(Planner):
         """Return the trial to follow, and notes."""
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Choose an owner for every key of the problem."""
         memory = remember(problem, memory, self.window)
         problem = dataclasses.replace(problem, state=windowed_state(problem, memory))
         current = owners_left(problem)
@@ -73,7 +73,7 @@ class FangPlanner(Planner):
         if not self._must_act(balancer):
             return Assignment(current, memory=memory)
         if self.degree is not None:
-            return self._assign_by_records(problem, current, memory)
+            return self._assign_by_records(problem, current, memory, self.degree)
         trial, notes = self.solve(balancer)
         return Assignment(balancer.owner(trial), trial.forced, notes, memory)
 
@@ -87,9 +87,8 @@ class FangPlanner(Planner):
         problem = dataclasses.replace(problem, state=windowed_state(problem, assignment.memory))
         return super().describe(problem, assignment, seconds=seconds)
 
-    def _assign_by_records(self, problem: Problem, current: Channels, memory: Memory) -> Assignment:
-        columns = (problem.cost, problem.state, current, problem.home)
-        records, record_of = Records.of_keys(*columns, degree=self.degree or 0)
+    def _assign_by_records(self, problem: Problem, current: Channels, memory: Memory, degree: int) -> Assignment:
+        records, record_of = Records.of_keys(problem.cost, problem.state, current, problem.home, degree=degree)
         plan = self.plan_records(records, problem.background_cost)
         rank = problem.cost if plan.by_cost else priorities(problem.cost, problem.state, self.priority_exponent)
         owner = recover_owners(plan.records, plan.source, record_of, rank, current)
@@ -104,36 +103,15 @@ class FangPlanner(Planner):
 
 @dataclass(frozen=True, kw_only=True)
 class CappedPlanner(FangPlanner):
-    """A planner that also acts when the table holds more than `table_cap` entries.
-
-    That drains the table after growing: the slots change, keys stay where they are, and each of them needs an entry.
-
-    Parameters
-    ----------
-    table_cap
-        Entries the table may hold, A_max in Fang et al.; None for any number.
-    """
+    """A planner that also acts when the table holds more than `table_cap` entries, A_max in Fang et al."""
 
     table_cap: int | None = 3000
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_parameter(self.table_cap is None or self.table_cap >= 0, "table_cap", self.table_cap, "None is unlimited")
+        good = self.table_cap is None or self.table_cap >= 0
+        check(good, "table_cap must not be negative", self.table_cap, "None is unlimited")
 
     @property
     def entries_allowed(self) -> float:
-        """How large the table may be before the planner acts."""
         return np.inf if self.table_cap is None else self.table_cap
-
-
-def owners_left(problem: Problem) -> Channels:
-    """Return the owner of each key; keys of a channel that leaves belong to their home."""
-    if problem.channels_before <= problem.channels:
-        return problem.current
-    return np.where(problem.current < problem.channels, problem.current, problem.home).astype(np.int32)
-
-
-def check_parameter(good: bool, name: str, value: object, hint: str) -> None:
-    """Raise `ArgumentError` unless the parameter is good."""
-    if not good:
-        raise ArgumentError(f"{name} is out of range", got=value, hint=hint)

@@ -8,9 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from unskew.errors import ArgumentError
-
-Column = NDArray[np.float64]
+from unskew.planners.base import check
+from unskew.planners.problem import Column
 
 
 def discretise(values: ArrayLike, degree: int, unit: float | None = None) -> Column:
@@ -20,28 +19,15 @@ def discretise(values: ArrayLike, degree: int, unit: float | None = None) -> Col
     below and above; the one that keeps the accumulated deviation nearer to 0 is chosen, the lower one in a tie. So the
     sum over many values is kept: the deviation stays within half the largest gap met, except that values above the
     largest representative are all rounded down to it. Zeros stay 0. Costs O(n log n).
+    Section IV-B of Fang et al.
 
-    Parameters
-    ----------
-    values
-        Finite numbers of at least 0.
-    degree
-        r in Fang et al.; larger is coarser.
-    unit
-        The value that counts as 1, by default the smallest that is not 0; what is less counts as 1 too. Reports of
-        several channels can only be merged if they use the same.
+    A larger `degree` (r in Fang et al.) is coarser. `unit` is the value that counts as 1, by default the smallest that
+    is not 0; what is less counts as 1 too. Reports of several channels can only be merged if they use the same unit.
 
-    Examples
-    --------
     >>> discretise([8, 6, 3, 2, 2, 1, 1, 1, 1, 1], degree=2).tolist()
     [8.0, 4.0, 4.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0]
-
-    References
-    ----------
-    Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", Section IV-B.
     """
-    if degree < 0:
-        raise ArgumentError("degree must be at least 0", got=degree, hint="0 keeps whole numbers as they are")
+    check(degree >= 0, "degree must be at least 0", degree, "0 keeps whole numbers as they are")
     column = np.asarray(values, np.float64)
     result = np.zeros(len(column))
     positive = column[column > 0]

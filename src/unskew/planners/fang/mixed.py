@@ -1,4 +1,4 @@
-"""Mixed: clean as much of the table as the cap asks for, and no more."""
+"""Mixed and MixedBf: how much of the table to clean so that it fits its cap."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from unskew.planners.base import PLANNERS, Assignment
+from unskew.planners.base import PLANNERS, Assignment, check
 from unskew.planners.fang.balance import SLACK, Balancer, Trial
-from unskew.planners.fang.base import CappedPlanner, check_parameter
+from unskew.planners.fang.base import CappedPlanner
 from unskew.planners.memory import Memory
 from unskew.planners.problem import Problem
 
@@ -21,8 +21,9 @@ MAX_TRIALS = 16
 class Mixed(CappedPlanner):
     """Keeps the table within its cap and moves little state: MinMig after cleaning n entries, the lightest state first.
 
-    n starts at 0 and grows by what the resulting table holds too much, so it ends: after at most 17 trials, the last
-    of which cleans everything. If even that table is too large, the answer is MinTable's, noted ``table_overflow``.
+    n starts at 0 and grows by as many entries as the resulting table has too many. The 17th trial at the latest cleans
+    everything. If even that table is too large, the answer is MinTable's, noted ``table_overflow``. Algorithm 4 in
+    section III-C of Fang et al.
 
     The bound of `Llfd` on the overload holds for every trial. The paper's Theorems 2 and 4 (never worse balanced than
     LLFD alone, than longest-first placement) do not hold as printed; `fallback` makes them true.
@@ -52,10 +53,6 @@ class Mixed(CappedPlanner):
     [1, 0, 1, 0, 0, 1] ()
     [0, 1, 0, 0, 1, 1] ()
     [0, 1, 0, 0, 1, 1] ('table_overflow',)
-
-    References
-    ----------
-    Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", Section III-C, Algorithm 4.
     """
 
     name: ClassVar[str] = "mixed"
@@ -67,17 +64,10 @@ class Mixed(CappedPlanner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_parameter(self.migration_exponent >= 0, "migration_exponent", self.migration_exponent, "1 to 2 is usual")
         for name in self.fallback:
             PLANNERS[name]
 
-    @property
-    def priority_exponent(self) -> float:
-        """Fang's beta."""
-        return self.migration_exponent
-
     def solve(self, balancer: Balancer) -> tuple[Trial, tuple[str, ...]]:
-        """Clean more and more until the table fits; if it never does, follow MinTable."""
         last = self.trials(balancer)[-1]
         if last.table_size <= self.entries_allowed:
             return last, ()
@@ -92,7 +82,6 @@ class Mixed(CappedPlanner):
         return trials
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Choose an owner for every key of the problem."""
         answer = super().assign(problem, memory)
         if self.hard_cap:
             answer = self._cut(problem, answer)
@@ -121,3 +110,51 @@ class Mixed(CappedPlanner):
                 lowest = highest
                 answer = dataclasses.replace(other, notes=(*other.notes, f"fallback_{name}"), memory=answer.memory)
         return answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedBf(CappedPlanner):
+    """Mixed by brute force: all n from 0 to the size of the table, the best plan wins.
+
+    The best plan is within the tolerance, then within the cap, then moves the least state, then has the smallest table,
+    then cleans the least. A large table is tried in even steps, `max_trials` of them, always with 0 and everything.
+    Section III-C of Fang et al.
+
+    Parameters
+    ----------
+    table_cap, migration_exponent
+        As for `Mixed`.
+    max_trials
+        How many amounts of cleaning to try at most; at least 2.
+
+    Examples
+    --------
+    >>> from unskew.planners import Memory, Problem
+    >>> problem = Problem.of_keys(
+    ...     [7, 4, 2, 1, 5, 1], channels=2, current=[0, 0, 1, 1, 0, 1], home=[0, 0, 0, 1, 1, 1]
+    ... )
+    >>> MixedBf(tolerance=0, table_cap=3).assign(problem, Memory()).owner.tolist()
+    [0, 1, 0, 0, 1, 1]
+    """
+
+    name: ClassVar[str] = "mixedbf"
+    summary: ClassVar[str] = "Fang: Mixed by brute force over how much of the table to clean; slow"
+
+    migration_exponent: float = 1.5
+    max_trials: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        hint = "2 tries cleaning nothing and everything"
+        check(self.max_trials >= 2, "max_trials must be at least 2", self.max_trials, hint)
+
+    def solve(self, balancer: Balancer) -> tuple[Trial, tuple[str, ...]]:
+        size = balancer.table_size
+        amounts = np.unique(np.linspace(0, size, min(size + 1, self.max_trials)).round().astype(int))
+        best = min((balancer.trial(int(n)) for n in amounts), key=lambda trial: self._judge(balancer, trial))
+        return best, ("table_overflow",) if best.table_size > self.entries_allowed else ()
+
+    def _judge(self, balancer: Balancer, trial: Trial) -> tuple[bool, bool, float, int, int]:
+        overloaded = bool(trial.loads.max() > balancer.limit)
+        overflowing = trial.table_size > self.entries_allowed
+        return overloaded, overflowing, trial.migration_cost, trial.table_size, trial.cleaned

@@ -8,14 +8,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from unskew.planners.problem import Column
+
 Array = NDArray[Any]
 Ids = NDArray[np.int32]
-Column = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-START, END, READY, DEPTH, PIVOTS = 0, 1, 2, 3, 4
-"""Columns of an order's marks; the stack of pivots takes the rest."""
-
+START, END, READY, DEPTH, PIVOTS = range(5)  # columns of an order's marks; the stack of pivots takes the rest
 _ROOM = 64
 _SMALL = 24
 
@@ -31,7 +30,7 @@ class Items(NamedTuple):
 
     @classmethod
     def of(cls, cost: Array, state: Array, current: Array, home: Array, copies: Array | None = None) -> Items:
-        """Return the columns in the one form for which the kernels are compiled; one copy of each unless told."""
+        """Return the columns in the one form for which the kernels are compiled; by default one copy of each item."""
         if copies is None:
             copies = np.ones(len(cost), np.int32)
         columns, kinds = (cost, state, current, home, copies), (np.float64, np.float64, np.int32, np.int32, np.int32)
@@ -42,23 +41,15 @@ class Order(NamedTuple):
     """Items grouped into segments; within a segment by descending value, ties by ascending id.
 
     The values of a segment are filled in when it is first looked at, and its items are put into place by incremental
-    quicksort: looking at the first m of n costs O(n + m log m) in all, however the looks are spread.
-
-    Parameters
-    ----------
-    ids, values
-        Items, and what they are ordered by.
-    marks
-        Per segment: where it starts and ends, how many leading items are in their final place (-1 before the values
-        are filled in), and a stack of positions that are in place already, the nearest on top.
-    exponent
-        Values are ``cost ** exponent / state``; if it is NaN, the cost alone.
+    quicksort: looking at the first m of n costs O(n + m log m) in all, however the looks are spread. The marks of a
+    segment are where it starts and ends, how many leading items are in their final place (-1 before the values are
+    filled in), and a stack of positions that are in place already, the nearest on top.
     """
 
     ids: Ids
-    values: Column
+    values: Column  # what the items are ordered by
     marks: Positions
-    exponent: float
+    exponent: float  # values are cost ** exponent / state, or if it is NaN the cost alone
 
     @classmethod
     def of_size(cls, items: int, segments: int, exponent: float) -> Order:
@@ -77,8 +68,6 @@ class Order(NamedTuple):
 def priorities(cost: Column, state: Column, exponent: float) -> Column:
     """Return the migration priority of each item, Fang's gamma.
 
-    Examples
-    --------
     >>> priorities(np.array([4.0, 1.0, 0.0]), np.array([2.0, 0.0, 0.0]), 1.5).tolist()
     [4.0, inf, 0.0]
     """

@@ -9,7 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.planners.fang.order import END, READY, START, Column, Ids, Items, Order, Positions, _kernel_reach
+from unskew.planners.fang.order import END, READY, START, Ids, Items, Order, Positions, _kernel_reach
+from unskew.planners.problem import Column
 
 Rows = NDArray[np.int64]
 
@@ -19,42 +20,19 @@ class Board(NamedTuple):
 
     Members of channel c stand in segments c and N + c of both orders: first the residents, which are at home and the
     same in every trial, then the entries of the routing table, which a trial may have sent there.
-
-    Parameters
-    ----------
-    items
-        What is placed.
-    by_cost, by_rank
-        The two orders of the members.
-    loads
-        Cost per channel.
-    eligible
-        Per channel, cost of members that were not taken and are lighter than what was placed last.
-    taken
-        Per item, copies that were taken from where they were.
-    waiting
-        Per item, copies that have no channel.
-    touched
-        Items of which a copy was taken; ``tally[TOUCHED]`` of them.
-    tally
-        Counters: items touched, copies forced, change of the table's size.
-    migration
-        Change of the state that moves, in a column of one.
-    limit
-        What a channel may hold.
     """
 
     items: Items
     by_cost: Order
     by_rank: Order
-    loads: Column
-    eligible: Column
-    taken: Ids
-    waiting: Ids
-    touched: Ids
-    tally: Positions
-    migration: Column
-    limit: float
+    loads: Column  # cost per channel
+    eligible: Column  # per channel, cost of members that were not taken and are lighter than what was placed last
+    taken: Ids  # per item, copies that were taken from where they were
+    waiting: Ids  # per item, copies that have no channel
+    touched: Ids  # items of which a copy was taken; tally[TOUCHED] of them
+    tally: Positions  # counters: items touched, copies forced, change of the table's size
+    migration: Column  # change of the state that moves, in a column of one
+    limit: float  # what a channel may hold
 
 
 TOUCHED, FORCED, TABLE = 0, 1, 2
@@ -64,10 +42,9 @@ TOUCHED, FORCED, TABLE = 0, 1, 2
 def _kernel_place(board: Board) -> Rows:
     """Take members off overloaded channels in rank order, then place what waits, the heaviest first.
 
-    Returns one row (item, channel, copies) per placement, as columns.
-
-    The cost of what is placed never rises, since what makes room is lighter than its guest. So the way through both
-    orders is one way: a member that is too heavy to be taken stays so.
+    Returns a column (item, channel, copies) for each placement. The cost of what is placed never rises, since what
+    makes room is lighter than its guest. So both orders are walked in one direction only: a member that is too heavy to
+    be taken stays so.
     """
     # arrays get names here, once: reading them out of the tuple inside the loops would count references every time
     items, by_cost, by_rank, loads, eligible, taken, waiting, touched, tally, migration, limit = board
@@ -109,6 +86,14 @@ def _kernel_place(board: Board) -> Rows:
             at = max(a, b)
         return rank_ids[at] if at >= 0 else -1
 
+    def shift(x: int, channel: int, copies: int) -> None:
+        """Add copies of an item to a channel, or take them away if there are fewer than none."""
+        loads[channel] += cost[x] * copies
+        if channel != home[x]:
+            tally[TABLE] += copies
+        if channel != current[x]:
+            migration[0] += state[x] * copies
+
     def take(channel: int, guest_cost: float, below: float) -> None:
         """Take members lighter than `below` in rank order until a guest fits in, or none is left."""
         excess = loads[channel] + guest_cost - limit
@@ -126,12 +111,8 @@ def _kernel_place(board: Board) -> Rows:
                 heapq.heappush(heap, (-cost[x], np.int64(x)))
             taken[x] += copies
             waiting[x] += copies
-            loads[channel] -= cost[x] * copies
             eligible[channel] -= cost[x] * copies
-            if channel != home[x]:
-                tally[TABLE] -= copies
-            if channel != current[x]:
-                migration[0] -= state[x] * copies
+            shift(x, channel, -copies)
             excess = loads[channel] + guest_cost - limit
 
     def disregard(segment: int, channel: int, below: float) -> None:
@@ -184,13 +165,9 @@ def _kernel_place(board: Board) -> Rows:
                 copies = _kernel_run(loads, channel, cost[guest], left, limit)
             else:
                 take(channel, cost[guest], cost[guest])
-            loads[channel] += cost[guest] * copies
-            if channel != home[guest]:
-                tally[TABLE] += copies
-            if channel != current[guest]:
-                migration[0] += state[guest] * copies
+            shift(guest, channel, copies)
             if n == rows.shape[1]:
-                rows = _kernel_grown(rows)
+                rows = np.concatenate((rows, np.empty_like(rows)), axis=1)
             rows[0, n], rows[1, n], rows[2, n] = guest, channel, copies
             n += 1
             left -= copies
@@ -214,19 +191,7 @@ def _kernel_run(loads: Column, least: int, cost: float, available: int, limit: f
 @njit(cache=True)
 def _kernel_least(loads: Column, current: int, home: int) -> int:
     """Return a least loaded channel: the current one, the home, or the first, in this order."""
-    least = 0
-    for channel in range(1, len(loads)):
-        if loads[channel] < loads[least]:
-            least = channel
+    least = int(np.argmin(loads))
     if loads[current] == loads[least]:
         return current
     return home if loads[home] == loads[least] else least
-
-
-@njit(cache=True)
-def _kernel_grown(rows: Rows) -> Rows:
-    grown = np.empty((rows.shape[0], 2 * rows.shape[1]), np.int64)
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            grown[i, j] = rows[i, j]
-    return grown

@@ -11,20 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from unskew.errors import FormatError
 from unskew.planners.fang.hlhe import discretise
+from unskew.planners.problem import Channels, Column
 
-Column = NDArray[np.float64]
-Channels = NDArray[np.int32]
-
-SCHEMA = pa.schema(
-    [
-        ("next", pa.int32()),
-        ("current", pa.int32()),
-        ("home", pa.int32()),
-        ("cost", pa.float64()),
-        ("state", pa.float64()),
-        ("copies", pa.int64()),
-    ]
-)
+_FLOATS = [("cost", pa.float64()), ("state", pa.float64())]
+SCHEMA = pa.schema([(name, pa.int32()) for name in ("next", "current", "home")] + _FLOATS + [("copies", pa.int64())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,18 +22,8 @@ class Records:
     """Rows that each stand for `copies` keys with the same owners and about the same cost and state.
 
     Rows are unique in their first five fields and sorted by `current`, `home`, `cost`, `state`, `next`. There are at
-    most O(channels ** 3 * cost values * state values) of them, however many keys there are.
-
-    Parameters
-    ----------
-    next
-        Channel that will own the keys; before planning, the one that owns them now.
-    current, home
-        Channel that owns the keys, and where their slot is.
-    cost, state
-        Representative values, see `discretise`.
-    copies
-        How many keys the row stands for.
+    most O(channels ** 3 * cost values * state values) of them, however many keys there are. See section IV of Fang
+    et al.
 
     Examples
     --------
@@ -52,18 +32,14 @@ class Records:
     [16.0, 0.0]
     >>> Records.from_arrow(records.to_arrow()).copies.tolist()
     [2, 1]
-
-    References
-    ----------
-    Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", Section IV.
     """
 
-    next: Channels
+    next: Channels  # channel that will own the keys; before planning, the one that owns them now
     current: Channels
     home: Channels
-    cost: Column
+    cost: Column  # representative values, see `discretise`
     state: Column
-    copies: NDArray[np.int64]
+    copies: NDArray[np.int64]  # how many keys the row stands for
 
     @classmethod
     def of_rows(cls, rows: Sequence[tuple[int, int, int, float, float, int]]) -> Records:
@@ -83,25 +59,16 @@ class Records:
         cost_unit: float | None = None,
         state_unit: float | None = None,
     ) -> tuple[Records, NDArray[np.int64]]:
-        """Count keys that are alike after discretising cost and state.
-
-        Returns the records and, for every key, the row that stands for it.
-        """
+        """Count keys that are alike after discretising; return the records and, for every key, its row."""
         owner = np.asarray(current, np.int32)
-        return _counted(
-            owner,
-            owner,
-            np.asarray(home, np.int32),
-            discretise(cost, degree, cost_unit),
-            discretise(state, degree, state_unit),
-            np.ones(len(owner), np.int64),
-        )
+        values = discretise(cost, degree, cost_unit), discretise(state, degree, state_unit)
+        return _counted(owner, owner, np.asarray(home, np.int32), *values, np.ones(len(owner), np.int64))
 
     @classmethod
     def merge(cls, reports: Sequence[Records]) -> Records:
         """Add up the records of several channels, which must share their units."""
-        names = SCHEMA.names
-        return _counted(*(np.concatenate([getattr(report, name) for report in reports]) for name in names))[0]
+        columns = (np.concatenate([getattr(report, name) for report in reports]) for name in SCHEMA.names)
+        return _counted(*columns)[0]
 
     def to_arrow(self) -> pa.Table:
         """Return the records as a table with one column per field."""

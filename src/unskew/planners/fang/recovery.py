@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.planners.fang.records import Records
+from unskew.planners.problem import Channels, Column
 
-Channels = NDArray[np.int32]
-Column = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
@@ -18,18 +17,8 @@ def recover_owners(planned: Records, source: Rows, record_of: Rows, rank: Column
     Works on all keys or on those of one channel. Where a record's keys go to several channels, they are dealt out in
     ascending order of the channels; ties in rank go to the lower key.
 
-    Parameters
-    ----------
-    planned
-        Records with the channel that each shall have.
-    source
-        For each of them, the row that it had among the records before planning; see `Records.find`.
-    record_of
-        Row of the records before planning that stands for each key.
-    rank
-        What keys are ranked by, from their true values, highest first.
-    current
-        Owner of each key in force.
+    `source` is the row that each planned record had before planning (see `Records.find`), `record_of` the row before
+    planning that stands for each key. Keys rank by their true values, highest first.
     """
     moved = np.flatnonzero(planned.next != planned.current)
     moves, row = planned.take(moved), source[moved]
@@ -52,8 +41,6 @@ def recover_owners(planned: Records, source: Rows, record_of: Rows, rank: Column
 def load_error(estimated: Column, true: Column) -> float:
     """Return the largest relative error of the estimated loads.
 
-    Examples
-    --------
     >>> load_error(np.array([9.0, 10.0]), np.array([10.0, 10.0]))
     0.1
     """

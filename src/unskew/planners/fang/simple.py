@@ -9,11 +9,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.planners.base import Assignment, Planner
+from unskew.planners.base import Assignment, Planner, check, owners_left
 from unskew.planners.fang.balance import SLACK
-from unskew.planners.fang.base import check_parameter, owners_left
 from unskew.planners.memory import Memory
-from unskew.planners.problem import Problem
+from unskew.planners.problem import Channels, Column, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,24 +20,15 @@ class Simple(Planner):
     """Longest first: discards all ownership and gives each key, the heaviest first, to the least loaded channel.
 
     Balances well (at most ``(1 - 1/N) / 3`` over the mean if a perfectly even assignment exists and every key is
-    lighter than the mean) and moves nearly everything. Does nothing while no channel is overloaded.
-    Costs O(keys * (log keys + channels)).
-
-    Parameters
-    ----------
-    tolerance
-        Overload over the mean above which to act, max/mean - 1.
+    lighter than the mean) and moves nearly everything. Does nothing while no channel exceeds the tolerance. Costs
+    O(keys * (log keys + channels)). Lemma 3 and theorem 4 in appendix A of Fang et al.; R. L. Graham, "Bounds on
+    Multiprocessing Timing Anomalies", SIAM J. Appl. Math. 17(2), 1969.
 
     Examples
     --------
     >>> problem = Problem.of_keys([3, 3, 2, 2, 2], channels=2, current=[0] * 5, home=[0] * 5)
     >>> Simple().assign(problem, Memory()).owner.tolist()
     [0, 1, 0, 1, 0]
-
-    References
-    ----------
-    Fang et al., "Parallel Stream Processing Against Workload Skewness and Variance", Appendix A (Lemma 3, Theorem 4).
-    R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", SIAM J. Appl. Math. 17(2), 1969.
     """
 
     name: ClassVar[str] = "simple"
@@ -47,10 +37,9 @@ class Simple(Planner):
     tolerance: float = 0.08
 
     def __post_init__(self) -> None:
-        check_parameter(self.tolerance >= 0, "tolerance", self.tolerance, "give the overload allowed, 0.08 for 8 %")
+        check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Choose an owner for every key of the problem."""
         current, limit = owners_left(problem), (1 + self.tolerance + SLACK) * problem.mean_load
         if problem.loads(current).max() <= limit:
             return Assignment(current, memory=memory)
@@ -59,9 +48,7 @@ class Simple(Planner):
 
 
 @njit(cache=True)
-def _kernel_longest_first(
-    cost: NDArray[np.float64], heaviest_first: NDArray[np.int64], background: NDArray[np.float64]
-) -> NDArray[np.int32]:
+def _kernel_longest_first(cost: Column, heaviest_first: NDArray[np.int64], background: Column) -> Channels:
     loads = background.copy()
     owner = np.empty(len(cost), np.int32)
     for key in heaviest_first:

@@ -19,8 +19,6 @@ def remember(problem: Problem, memory: Memory, window: int) -> Memory:
     Each interval is a table ``state_0`` (the one that ended), ``state_1`` and so on, with the columns `hash` (sorted)
     and `state`. A window of one needs no memory.
 
-    Examples
-    --------
     >>> first = Problem.of_keys([5, 1], channels=2, current=[0, 1], home=[0, 1])
     >>> second = Problem.of_keys([2, 2], channels=2, current=[0, 1], home=[0, 1])
     >>> memory = remember(second, remember(first, Memory(), 3), 3)

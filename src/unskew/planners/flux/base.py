@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from unskew.errors import ArgumentError
+from unskew.load.channels import ChannelUse
 from unskew.load.statistics import Statistics, add_up
-from unskew.planners.base import Assignment, Plan, Planner
-from unskew.planners.flux.collection import Collection, utilisation
-from unskew.planners.flux.round import Round
+from unskew.planners.base import Assignment, Planner, check, owners_left
+from unskew.planners.flux.collection import Collection
+from unskew.planners.flux.round import Move, Round
 from unskew.planners.memory import Memory
-from unskew.planners.problem import Channels, Problem
+from unskew.planners.problem import Channels, Column, Problem
 from unskew.routing.lookup import slot_of
 from unskew.routing.table import RoutingTable
 
@@ -25,9 +24,9 @@ from unskew.routing.table import RoutingTable
 class FluxPlanner(Planner):
     """Pairs the most loaded channel with the least, the next with the next, and moves one slot per pair and round.
 
-    The table holds slots alone: keys with an entry of their own go home, those that are split stay split. Every round
-    adds up a few intervals before it decides: as many as the last moves took, half as many after a round that moved
-    nothing, never fewer than `shortest_collection`. A round costs O(slots) per pair that moves something.
+    The table holds slots alone: keys with an entry of their own go home, split keys stay split. Every round adds up a
+    few intervals before it decides: as many as the last moves took, half as many after a round that moved nothing,
+    never fewer than `shortest_collection`. A round costs O(slots) per pair that moves something.
 
     To `assign`, an entry of the problem is a slot; `plan` builds such a problem from statistics and a table.
 
@@ -48,20 +47,17 @@ class FluxPlanner(Planner):
     shortest_collection: int = 1
 
     def __post_init__(self) -> None:
-        if not self.imbalance_ratio > 1:
-            raise ArgumentError("imbalance_ratio must be above 1", got=self.imbalance_ratio, hint="Flux has 1.2")
-        if self.shortest_collection < 1:
-            raise ArgumentError("shortest_collection must be at least 1", got=self.shortest_collection)
-        if not self.tolerance >= 0:
-            raise ArgumentError("tolerance must not be negative", got=self.tolerance, hint="0.08 allows 8 % overload")
+        check(self.imbalance_ratio > 1, "imbalance_ratio must be above 1", self.imbalance_ratio, "Flux has 1.2")
+        check(self.shortest_collection >= 1, "shortest_collection must be at least 1", self.shortest_collection)
+        check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")
 
     @abstractmethod
-    def choose(self, round: Round) -> list[tuple[int, int]]:
-        """Return the slots to move in this round, each with its new channel, no channel twice."""
+    def choose(self, round: Round) -> list[Move]:
+        """Return the slots to move in this round, no channel twice."""
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
         """Play a round, or wait until enough has been collected."""
-        current = np.where(problem.current < problem.channels, problem.current, problem.home).astype(np.int32)
+        current = owners_left(problem)
         collection = Collection.of_memory(memory, self.shortest_collection)
         sums, collection = collection.add(problem, self.shortest_collection)
         if collection.collected < collection.length:
@@ -72,58 +68,50 @@ class FluxPlanner(Planner):
             owner[slot] = channel
         return Assignment(owner, memory=collection.decided(bool(moves), self.shortest_collection).to_memory())
 
-    def plan(
-        self, statistics: Statistics, table: RoutingTable, *, channels: int | None = None, memory: Memory | None = None
-    ) -> Plan:
-        """Return the table to use next; see `Planner.plan`."""
-        started = time.perf_counter()
-        target = table.channels if channels is None else channels
-        after = dataclasses.replace(table.resize(target), slots=self.slots(table, target), version=table.version + 1)
-        answer = self.assign(slot_problem(statistics, table, after.slots, target), memory or Memory())
-        nothing = np.empty(0, np.int64)
-        new = dataclasses.replace(
-            after, slots=answer.owner, explicit_hashes=nothing, explicit_channels=nothing.astype(np.int32)
-        )
+    def _decide(
+        self, statistics: Statistics, table: RoutingTable, after: RoutingTable, memory: Memory
+    ) -> tuple[RoutingTable, Problem, Assignment]:
+        answer = self.assign(_slot_problem(statistics, table, after.slots, after.channels), memory)
+        no_hashes, no_channels = np.empty(0, np.int64), np.empty(0, np.int32)
+        new = dataclasses.replace(after, slots=answer.owner, explicit_hashes=no_hashes, explicit_channels=no_channels)
         keys = Problem.of_statistics(statistics, table, new)
-        home = dataclasses.replace(answer, owner=keys.home)
-        figures = self.describe(keys, home, seconds=time.perf_counter() - started)
-        return Plan(new, table.moves_to(new), figures, answer.memory)
+        return new, keys, dataclasses.replace(answer, owner=keys.home)
 
 
-def slot_problem(statistics: Statistics, table: RoutingTable, home: Channels, channels: int) -> Problem:
+def _slot_problem(statistics: Statistics, table: RoutingTable, home: Channels, channels: int) -> Problem:
     """Return the problem of placing whole slots, `home` being where a resize alone would put them.
 
-    The load of tracked keys is added to their slots, that of split keys left out.
+    The load of listed keys is added to their slots. The load of split keys is left out.
     """
     count = len(table.slots)
     whole = ~np.isin(statistics.hashes, table.split_keys)
     slot = slot_of(statistics.hashes[whole], count)
-    tracked = (statistics.tuples, statistics.cost, statistics.state)
+    listed = (statistics.tuples, statistics.cost, statistics.state)
     tuples, cost, state = (
         rest + add_up(column[whole], slot, count)
-        for rest, column in zip(statistics.by_slot(count), tracked, strict=True)
+        for rest, column in zip(statistics.by_slot(count), listed, strict=True)
     )
-    return Problem.of_keys(
-        cost,
-        channels=channels,
-        current=home,
-        home=home,
-        state=state,
-        tuples=tuples,
-        channels_before=max(table.channels, channels),
-        use=statistics.use,
-    )
+    before = max(table.channels, channels)
+    columns = {"current": home, "home": home, "state": state, "tuples": tuples}
+    return Problem.of_keys(cost, channels=channels, channels_before=before, use=statistics.use, **columns)
 
 
 def _round_of(sums: Problem, current: Channels) -> Round:
-    use = sums.use
-    memory = None if use is None else use.memory_bytes
-    spilled = None if use is None else use.spilled
+    use = sums.use or ChannelUse(window_seconds=1.0)
     return Round(
         tuples=sums.tuples,
         state_bytes=sums.state,
         current=current,
-        spilled=np.zeros(len(current), bool) if spilled is None else spilled,
-        utilisation=utilisation(sums, use),
-        memory_bytes=np.full(sums.channels, np.inf) if memory is None else memory,
+        spilled=np.zeros(len(current), bool) if use.spilled is None else use.spilled,
+        utilisation=_utilisation(sums, use, current),
+        memory_bytes=np.full(sums.channels, np.inf) if use.memory_bytes is None else use.memory_bytes,
     )
+
+
+def _utilisation(problem: Problem, use: ChannelUse, current: Channels) -> Column:
+    """Return the busy share of each channel; without idle times, its load as a share of the highest."""
+    if use.idle_seconds is not None and len(use.idle_seconds) == problem.channels:
+        return np.maximum(1.0 - use.idle_seconds / use.window_seconds, 0.0)
+    loads = problem.loads(current)
+    highest = loads.max(initial=0.0)
+    return loads / highest if highest > 0 else loads

@@ -9,17 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.load.channels import ChannelUse
 from unskew.planners.memory import Memory
-from unskew.planners.problem import Problem
-
-Column = NDArray[np.float64]
+from unskew.planners.problem import Column, Problem
 
 
 def next_collection(current: float, shortest: float, moves_took: float | None) -> float:
     """Return how long to collect next: as long as the last moves took, half as long if nothing moved.
 
-    So that at most about half of the time goes into moving. The unit is the caller's.
+    So at most about half of the time goes into moving. All times are in the caller's unit.
 
     >>> next_collection(4, 1, moves_took=6), next_collection(4, 1, moves_took=None), next_collection(1, 1, None)
     (6, 2.0, 1)
@@ -29,32 +26,16 @@ def next_collection(current: float, shortest: float, moves_took: float | None) -
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Intervals added up so far, and how many it takes.
+    """Intervals added up so far, and how many it takes."""
 
-    Parameters
-    ----------
-    length
-        Intervals to add up before a decision.
-    collected
-        Intervals added up.
-    moved
-        Whether the last decision moved anything, so that `length` has to follow the time that took.
-    hashes, tuples, cost
-        Per slot: what was added up.
-    idle_seconds
-        Per channel; empty where it was not measured.
-    window_seconds
-        Length of all intervals together.
-    """
-
-    length: int
+    length: int  # intervals to add up before a decision
     collected: int = 0
-    moved: bool = False
-    hashes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    moved: bool = False  # the last decision moved something, so `length` has to follow the time that took
+    hashes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # per slot, as the next two
     tuples: Column = field(default_factory=lambda: np.empty(0))
     cost: Column = field(default_factory=lambda: np.empty(0))
-    idle_seconds: Column = field(default_factory=lambda: np.empty(0))
-    window_seconds: float = 0.0
+    idle_seconds: Column = field(default_factory=lambda: np.empty(0))  # per channel; empty where not measured
+    window_seconds: float = 0.0  # length of all intervals together
 
     @classmethod
     def of_memory(cls, memory: Memory, shortest: int) -> Collection:
@@ -65,16 +46,9 @@ class Collection:
         length, moved = max(shortest, int(values["collection_intervals"])), bool(values["moved"])
         if not tables:
             return cls(length, moved=moved)
-        return cls(
-            length=length,
-            collected=int(values["collected_intervals"]),
-            moved=moved,
-            hashes=tables["slots"]["hash"].to_numpy(),
-            tuples=tables["slots"]["tuples"].to_numpy(),
-            cost=tables["slots"]["cost"].to_numpy(),
-            idle_seconds=tables["channels"]["idle_seconds"].to_numpy(),
-            window_seconds=float(values["window_seconds"]),
-        )
+        hashes, tuples, cost = (tables["slots"][name].to_numpy() for name in ("hash", "tuples", "cost"))
+        idle, seconds = tables["channels"]["idle_seconds"].to_numpy(), float(values["window_seconds"])
+        return cls(length, int(values["collected_intervals"]), moved, hashes, tuples, cost, idle, seconds)
 
     def to_memory(self) -> Memory:
         """Return the collection as a planner's memory; without tables if nothing has been collected yet."""
@@ -92,7 +66,7 @@ class Collection:
     def add(self, problem: Problem, shortest: int) -> tuple[Problem, Collection]:
         """Add an interval; return the problem with the sums of all intervals so far, and the collection to remember.
 
-        A collection that speaks of other slots or other channels than the problem starts anew.
+        A collection of other slots or other channels than the problem's starts anew.
         """
         use, length = problem.use, self.length
         if self.moved:
@@ -113,13 +87,3 @@ class Collection:
         """Return the empty collection to begin with after a decision."""
         length = self.length if moved else math.ceil(next_collection(self.length, shortest, None))
         return Collection(length, moved=moved)
-
-
-def utilisation(problem: Problem, use: ChannelUse | None) -> Column:
-    """Return the busy share of each channel; without idle times, its load as a share of the highest."""
-    if use is not None and use.idle_seconds is not None and len(use.idle_seconds) == problem.channels:
-        return np.maximum(1.0 - use.idle_seconds / use.window_seconds, 0.0)
-    owner = np.where(problem.current < problem.channels, problem.current, problem.home)
-    loads = problem.loads(owner)
-    highest = loads.max(initial=0.0)
-    return loads / highest if highest > 0 else loads

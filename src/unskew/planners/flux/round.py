@@ -1,4 +1,4 @@
-"""What a round of Flux decides on, and what its policies share."""
+"""What a round of Flux decides on, and how it pairs channels."""
 
 from __future__ import annotations
 
@@ -10,54 +10,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew.load.statistics import add_up
+from unskew.planners.problem import Channels, Column
 
-Column = NDArray[np.float64]
-Places = NDArray[np.int64]
-Channels = NDArray[np.int32]
+Move = tuple[int, int]  # a slot and its new channel
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Slots and channels as the collection phase found them.
+    """Slots and channels as the collection phase found them."""
 
-    Parameters
-    ----------
-    tuples, state_bytes, current, spilled
-        Per slot: rows of the collection phase, state, owner, whether the state lies on disk.
-    utilisation
-        Per channel: busy share of the collection phase.
-    memory_bytes
-        Per channel: memory for state.
-    """
-
-    tuples: Column
+    tuples: Column  # per slot: rows of the collection phase
     state_bytes: Column
-    current: Channels
-    spilled: NDArray[np.bool_]
-    utilisation: Column
-    memory_bytes: Column
-
-    @property
-    def channels(self) -> int:
-        """How many channels there are."""
-        return len(self.utilisation)
+    current: Channels  # per slot: its owner
+    spilled: NDArray[np.bool_]  # per slot: whether its state lies on disk
+    utilisation: Column  # per channel: busy share of the collection phase
+    memory_bytes: Column  # per channel: memory for state
 
     @cached_property
     def channel_tuples(self) -> Column:
         """Rows per channel (T in Flux)."""
-        return add_up(self.tuples, self.current, self.channels)
+        return add_up(self.tuples, self.current, len(self.utilisation))
 
     @cached_property
     def used_bytes(self) -> Column:
         """State per channel, in memory or not."""
-        return add_up(self.state_bytes, self.current, self.channels)
+        return add_up(self.state_bytes, self.current, len(self.utilisation))
 
     @cached_property
     def excess_bytes(self) -> Column:
         """Memory left per channel if everything were resident (E in Flux); negative where it cannot be."""
         return self.memory_bytes - self.used_bytes
 
-    def slots_of(self, channel: int, *ranks: Column | NDArray[np.bool_]) -> Places:
+    def slots_of(self, channel: int, *ranks: Column | NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the slots of a channel in ascending order of the ranks, the first of which counts most."""
         own = np.flatnonzero(self.current == channel)
         return own[np.lexsort([rank[own] for rank in reversed(ranks)])]
@@ -73,17 +57,8 @@ def pairs_from_the_ends(
     >>> list(pairs_from_the_ends(np.array([4, 2, 0, 1, 3]), np.array([True, True, True, False, True])))
     [(4, 1), (2, 0)]
     """
-    last = len(order)
-    for place in range(len(order)):
-        last -= 1
-        while last > place and may_receive is not None and not may_receive[order[last]]:
-            last -= 1
-        if last <= place:
+    receivers = [place for place in range(len(order)) if may_receive is None or may_receive[order[place]]]
+    for donor, receiver in enumerate(reversed(receivers)):
+        if receiver <= donor:
             return
-        yield int(order[place]), int(order[last])
-
-
-def first_true(good: NDArray[np.bool_]) -> int | None:
-    """Return where the first True stands, None if there is none."""
-    place = int(good.argmax()) if len(good) else 0
-    return place if len(good) and good[place] else None
+        yield int(order[donor]), int(order[receiver])

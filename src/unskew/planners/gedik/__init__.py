@@ -1,9 +1,11 @@
-"""Gedik's partitioning functions: a table of hot keys over a consistent hash, built in three ways."""
+"""Gedik's partitioning functions: a table of hot keys over a consistent hash, built in three ways.
+
+Gedik, "Partitioning functions for stateful data parallelism in stream processing".
+"""
 
 from __future__ import annotations
 
+from unskew.planners.gedik.placing import Redist, Scan
 from unskew.planners.gedik.readj import Readj
-from unskew.planners.gedik.redist import Redist
-from unskew.planners.gedik.scan import Scan
 
 __all__ = ["Readj", "Redist", "Scan"]

@@ -9,15 +9,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
 from unskew.load.metrics import ratio_of_tolerance, tolerated_deviation
 from unskew.load.resources import ResourceFunction, resource_function
-from unskew.planners.base import Assignment, Planner
-from unskew.planners.gedik.items import Channels, Column, Items
+from unskew.load.statistics import add_up
+from unskew.planners.base import Assignment, Planner, check
+from unskew.planners.gedik.items import UTILITIES, Items
 from unskew.planners.gedik.threshold import threshold_after_counting, threshold_before_counting
-from unskew.planners.gedik.utility import UTILITIES
 from unskew.planners.memory import Memory
-from unskew.planners.problem import Problem
+from unskew.planners.problem import Channels, Column, Problem
 from unskew.planners.report import Report, describe_plan
 
 
@@ -25,8 +24,8 @@ from unskew.planners.report import Report, describe_plan
 class GedikPlanner(Planner):
     """Gives the hot keys entries of their own and leaves all others with their slots.
 
-    Loads are functions of a key's share of the tuples. A key is hot from a threshold on that follows from the
-    tolerance, see `threshold_after_counting`. Keys below it lose their entry and go home. With a single channel,
+    Loads are functions of a key's share of the tuples. A key is hot if its share reaches a threshold that follows from
+    the tolerance, see `threshold_after_counting`. Keys below it lose their entry and go home. With a single channel,
     without load, or if all resources are constant, there is nothing to balance and every key goes home.
 
     Parameters
@@ -45,14 +44,14 @@ class GedikPlanner(Planner):
         Part of the tolerated deviation that is left to keys without an entry (sigma in Gedik), in 0..1. The lower,
         the larger the table.
     utility
-        How balance and migration are weighed, see `unskew.planners.gedik.utility`: ``"a"`` balance alone, ``"apm"``
-        plus migration, ``"aplm"`` plus its logarithm, ``"atm"`` times migration, ``"atlm"`` times its logarithm.
+        How balance and migration are weighed: ``"a"`` balance alone, ``"apm"`` plus migration, ``"aplm"`` plus its
+        logarithm, ``"atm"`` times migration, ``"atlm"`` times its logarithm.
     include_untracked_load
-        Count the load of keys without an entry when channels are compared. The paper does not; balances better,
+        Count the load of keys without an entry when channels are compared. The paper does not. Balances better and
         migrates more.
     count_error
-        By how much, in shares of the tuples, counts may be too low (epsilon of lossy counting): keys are let in that
-        much below the threshold.
+        Share of the tuples by which counts may be too low (epsilon of lossy counting); keys get in that much below the
+        threshold.
     eq3_compute_load
         Multiply computation by the share once more, as the paper's Eq. 3 is printed.
     """
@@ -74,21 +73,17 @@ class GedikPlanner(Planner):
     def __post_init__(self) -> None:
         for name in ("tolerance", "memory_tolerance", "compute_tolerance", "network_tolerance"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ArgumentError(f"{name} must be above 0", got=value, hint="exact balance is rarely possible; 0.01")
-        if self.balance_ratio is not None and not self.balance_ratio > 1:
-            raise ArgumentError("balance_ratio must be above 1", got=self.balance_ratio, hint="1.01 is strict already")
-        if not 0 < self.threshold_scale <= 1:
-            raise ArgumentError("threshold_scale must be above 0 and at most 1", got=self.threshold_scale)
-        if not self.count_error >= 0:
-            raise ArgumentError("count_error must not be negative", got=self.count_error)
-        if self.utility not in UTILITIES:
-            raise ArgumentError("there is no utility of that name", got=self.utility, hint=", ".join(UTILITIES))
+            good = value is None or value > 0
+            check(good, f"{name} must be above 0", value, "exact balance is rarely possible; 0.01")
+        ratio, scale, error = self.balance_ratio, self.threshold_scale, self.count_error
+        check(ratio is None or ratio > 1, "balance_ratio must be above 1", ratio, "1.01 is strict already")
+        check(0 < scale <= 1, "threshold_scale must be above 0 and at most 1", scale)
+        check(error >= 0, "count_error must not be negative", error)
+        check(self.utility in UTILITIES, "there is no utility of that name", self.utility, ", ".join(UTILITIES))
         for choice in (self.memory, self.compute, self.network):
             resource_function(choice)
 
     def knowing(self, memory: str | ResourceFunction, compute: str | ResourceFunction) -> Self:
-        """Return this planner with an operator's own functions in place of the defaults."""
         if (self.memory, self.compute) != (GedikPlanner.memory, GedikPlanner.compute):
             return self
         return replace(self, memory=memory, compute=compute)
@@ -98,7 +93,6 @@ class GedikPlanner(Planner):
         """Return the channel of each item."""
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        """Place the hot keys; send all others home."""
         hot = self.hot_keys(problem)
         if not len(hot):
             return Assignment(problem.home, notes=("no_hot_keys",), memory=memory)
@@ -108,7 +102,7 @@ class GedikPlanner(Planner):
 
     def hot_keys(self, problem: Problem) -> NDArray[np.int64]:
         """Return the positions of the keys that get an entry, heaviest first, equal ones by position."""
-        resources, deviations, total = self.resources(), self.deviations(problem.channels), total_tuples(problem)
+        resources, deviations, total = self.resources(), self.deviations(problem.channels), problem.total_tuples
         if problem.channels == 1 or total == 0 or all(resource.is_constant for resource in resources):
             return np.empty(0, np.int64)
         sizes = (problem.channels, problem.distinct_keys, self.threshold_scale)
@@ -122,7 +116,7 @@ class GedikPlanner(Planner):
 
     def items(self, problem: Problem, hot: NDArray[np.int64]) -> Items:
         """Return what placing the hot keys of a problem needs to know."""
-        resources, total = self.resources(), total_tuples(problem)
+        resources, total = self.resources(), problem.total_tuples
         rows: dict[tuple[ResourceFunction, float], int] = {}
         for row in zip(resources, self.deviations(problem.channels), strict=True):
             if not row[0].is_constant:
@@ -162,36 +156,19 @@ class GedikPlanner(Planner):
         memory, compute, network = (tolerated_deviation(ratio, channels) for ratio in ratios)
         return memory, compute, network
 
-    @property
-    def utility_kind(self) -> int:
-        """The utility as compiled code knows it."""
-        return UTILITIES.index(self.utility)
-
     def describe(self, problem: Problem, assignment: Assignment, *, seconds: float = 0.0) -> Report:
         """Return the figures of an answer; a balance ratio counts as the tolerance that it stands for."""
         tolerance = self.tolerance
         if self.balance_ratio is not None and problem.channels > 1:
             tolerance = tolerated_deviation(self.balance_ratio, problem.channels)
-        return describe_plan(
-            problem,
-            assignment.owner,
-            planner=self.name,
-            tolerance=tolerance,
-            forced=assignment.forced,
-            notes=assignment.notes,
-            seconds=seconds,
-        )
-
-
-def total_tuples(problem: Problem) -> float:
-    """Return the tuples of all keys, listed or not."""
-    return float(problem.tuples.sum() + problem.background_tuples.sum())
+        forced, notes = assignment.forced, assignment.notes
+        return describe_plan(problem, assignment.owner, self.name, tolerance, forced, notes, seconds)
 
 
 def _away_by_entry(problem: Problem) -> NDArray[np.bool_]:
-    """Tell which keys only an entry can have put where they are: not those that merely follow a resize of the slots.
+    """Tell which keys only an entry can have put where they are, and not a resize of the slots.
 
-    An entry whose home the resize changes as well is not recognised; its state is then left out of the migration cost.
+    An entry whose home the resize changes as well is not recognised; its state is left out of the migration cost.
     """
     follows = (problem.home >= problem.channels_before) | (problem.current >= problem.channels)
     away: NDArray[np.bool_] = (problem.current != problem.home) & ~follows
@@ -200,10 +177,10 @@ def _away_by_entry(problem: Problem) -> NDArray[np.bool_]:
 
 def _untracked_load(problem: Problem, hot: NDArray[np.int64], function: ResourceFunction) -> Column:
     """Return the load per channel of keys without an entry; keys that are not even listed count as equally heavy."""
-    total = total_tuples(problem)
+    total = problem.total_tuples
     load = function(problem.tuples / total)
     load[hot] = 0.0
-    per_channel: Column = np.bincount(problem.home, load, problem.channels).astype(np.float64)
+    per_channel = add_up(load, problem.home, problem.channels)
     if problem.background_tuples.any():
         keys = max(1.0, (problem.distinct_keys - len(problem.tuples)) / problem.channels)
         per_channel += keys * function(problem.background_tuples / (total * keys))

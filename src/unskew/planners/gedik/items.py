@@ -1,57 +1,59 @@
-"""The keys that get an entry, and the scales by which their placement is judged."""
+"""The keys that get an entry, and how a table of them is judged."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Column = NDArray[np.float64]
-Channels = NDArray[np.int32]
+from unskew.planners.problem import Channels, Column
+
+Matrix = NDArray[np.float64]
+Numbers = NDArray[np.int64]
 
 PENALTY_FLOOR = 1e-12  # or one perfectly balanced resource would hide the others in the product
 
+# balance alone; plus migration; plus its logarithm; times migration; times its logarithm
+UTILITIES = ("a", "apm", "aplm", "atm", "atlm")
+
 
 class Items(NamedTuple):
-    """Keys to place, heaviest first, equal ones by position. A named tuple, so that compiled code can take it whole.
-
-    Parameters
-    ----------
-    channels
-        Channels to place on.
-    share
-        Share of all tuples of each item.
-    load
-        One row per distinct resource that is not constant: what each item takes of it.
-    multiplicity
-        How many resources each row stands for.
-    deviation
-        Tolerated deviation from the mean, over the mean, of each row (theta in Gedik).
-    base_load
-        One row per resource, one column per channel: load that lies there whatever is decided.
-    state
-        What moving each item costs (beta_s of its share).
-    current, home
-        Channel that has the item now, and channel the slots give it.
-    migration
-        Migration cost before any item is placed: keys that lose their entry and go home.
-    ideal_migration
-        Migration cost of moving an equal share to each channel, the unit of the migration penalty.
-    """
+    """Keys to place, heaviest first, equal ones by position. A named tuple, so that compiled code can take it whole."""
 
     channels: int
-    share: Column
-    load: NDArray[np.float64]
-    multiplicity: NDArray[np.int64]
-    deviation: Column
-    base_load: NDArray[np.float64]
-    state: Column
+    share: Column  # of all tuples
+    load: Matrix  # one row per distinct resource that is not constant: what each item takes of it
+    multiplicity: Numbers  # how many resources each row stands for
+    deviation: Column  # tolerated deviation from the mean, over the mean, of each row (theta in Gedik)
+    base_load: Matrix  # a row per resource, a column per channel: load that lies there whatever is decided
+    state: Column  # what moving each item costs (beta_s of its share)
     current: Channels
     home: Channels
-    migration: float
-    ideal_migration: float
+    migration: float  # cost before any item is placed: keys that lose their entry and go home
+    ideal_migration: float  # cost of moving an equal share to each channel, the unit of the migration penalty
+
+
+@njit(cache=True)
+def utility(kind: int, balance_penalty: float, migration_penalty: float) -> float:
+    """Return the utility of a table, lower being better; U of rho and gamma in section 4.3 of Gedik.
+
+    `kind` is a position in `UTILITIES`.
+
+    >>> [round(utility(kind, 1.245018, 1.363636), 4) for kind in range(5)]
+    [1.245, 2.6087, 2.1052, 2.9428, 2.316]
+    """
+    if kind == 0:
+        return balance_penalty
+    if kind == 1:
+        return balance_penalty + migration_penalty
+    if kind == 2:
+        return balance_penalty + math.log(1.0 + migration_penalty)
+    if kind == 3:
+        return balance_penalty * (1.0 + migration_penalty)
+    return balance_penalty * (1.0 + math.log(1.0 + migration_penalty))
 
 
 @njit(cache=True)

@@ -8,27 +8,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.planners.gedik.items import Channels, Column, Items, combine_gaps, unit_of_gaps, weigh_gap
-from unskew.planners.gedik.utility import utility
-
-Matrix = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from unskew.planners.gedik.items import Items, Matrix, Numbers, combine_gaps, unit_of_gaps, utility, weigh_gap
+from unskew.planners.problem import Channels, Column
 
 NO_GAIN = -1e300  # finite, so that it can be compared with slack
 
+# what `describe_pairs` notes on two channels: their loads, the extremes of all other loads, the unit of gaps, and the
+# bounds of a useful shift
 SOURCE, TARGET, HIGHEST, LOWEST, UNIT, LEAST, MOST = range(7)
-"""What `describe_pairs` notes on two channels: their loads, the extremes of all other loads, the unit of gaps, and the
-bounds of a useful shift."""
 
+# rows of a crowd: share, what moving adds to the migration penalty, channel before, what a certain step adds to the
+# penalty, load of the first resource; further ones follow
 SHARE, STATE, CURRENT, COST, LOAD = range(5)
-"""Rows of a crowd: share, what moving adds to the migration penalty, channel before, what a certain step adds to it,
-load of the first resource; further ones follow."""
 
 
 class Now(NamedTuple):
-    """The table as a step finds it: which utility counts, how many resources, both penalties and the utility."""
+    """The table as a step finds it."""
 
-    kind: int
+    kind: int  # which utility counts
     resources: int
     balance_penalty: float
     migration_penalty: float
@@ -63,11 +60,11 @@ def migration_cost(items: Items, owner: Channels) -> float:
 def describe_pairs(
     loads: Matrix, gaps: Column, units: Column, pairs: NDArray[np.float64], useful: NDArray[np.bool_]
 ) -> None:
-    """Note what a shift from channel i to j needs to know, by resource, and if any amount shifted can be useful.
+    """Note for each resource what a shift from channel i to j needs to know, and whether any amount can be useful.
 
-    A shift of an amount from i to j narrows the gap of a resource if the amount lies between two bounds, which follow
-    from each of the pairs of loads that could make up the new gap. The bounds are a little too wide, never too narrow;
-    they are the wrong way round for a resource that no shift can help.
+    A shift narrows the gap of a resource if its amount lies between two bounds, which follow from the pairs of loads
+    that could make up the new gap. The bounds are a little too wide, never too narrow. They are the wrong way round for
+    a resource that no shift can help.
     """
     rows, channels = loads.shape
     useful[:] = False
@@ -117,11 +114,8 @@ def gather_crowd(
             place = starts[owner[item]]
             starts[owner[item]] += 1
             members[place] = item
-            crowd[SHARE, place], crowd[STATE, place], crowd[CURRENT, place] = (
-                share[item],
-                state[item] * unit,
-                current[item],
-            )
+            crowd[SHARE, place], crowd[CURRENT, place] = share[item], current[item]
+            crowd[STATE, place] = state[item] * unit
             for k in range(load.shape[0]):
                 crowd[LOAD + k, place] = load[k, item]
     for channel in range(len(starts) - 1, 0, -1):
@@ -140,19 +134,13 @@ def note_costs(starts: Numbers, source: int, target: int, crowd: Matrix) -> None
 
 @njit(cache=True, error_model="numpy")
 def gains_of_shifts(
-    now: Now,
-    pair: Matrix,
-    multiplicity: Numbers,
-    crowd: Matrix,
-    goer: int,
-    start: int,
-    end: int,
-    gains: Column,
+    now: Now, pair: Matrix, multiplicity: Numbers, crowd: Matrix, goer: int, start: int, end: int, gains: Column
 ) -> float:
-    """Write the gain in utility per share shifted when one goes from channel i of a pair to j, and others back.
+    """Write the gain in utility per share shifted if the goer changes channels with each of the others in turn.
 
-    One and others are columns of the crowd. `NO_GAIN` where the balance penalty does not fall or both weigh the same.
-    Returns the best gain. Loops are kept apart and free of exceptions so that they become vector instructions.
+    The goer goes from channel i of the pair to j, the others from j to i. All are columns of the crowd. The gain is
+    `NO_GAIN` where the balance penalty does not fall or both weigh the same. Returns the best gain. Loops are kept
+    apart and free of exceptions so that they become vector instructions.
     """
     size, products = end - start, gains[start:end]
     for k in range(len(multiplicity)):

@@ -4,46 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from unskew.load.resources import ResourceFunction
-
-Column = NDArray[np.float64]
+from unskew.planners.problem import Column
 
 
 def threshold_before_counting(
-    resources: Sequence[ResourceFunction],
-    deviations: Sequence[float],
-    channels: int,
-    keys: float,
-    scale: float = 0.1,
+    resources: Sequence[ResourceFunction], deviations: Sequence[float], channels: int, keys: float, scale: float = 0.1
 ) -> float:
     """Return the least share of a key to be tracked, when only the number of keys is known (delta in Gedik).
 
     A single untracked key may then shift a channel by at most `scale` times the deviation that is tolerated:
     ``beta_k(delta) <= scale * deviation_k * mean load_k`` for each resource k, the mean taken as low as it can be.
-    Size a sketch with it: lossy counting with ``epsilon = 0.1 * delta`` finds every such key.
+    Size a sketch with it: lossy counting with ``epsilon = 0.1 * delta`` finds every such key. Section 4.1.3 of Gedik.
 
-    Parameters
-    ----------
-    resources
-        What a key takes of each resource. Constant ones never ask for a key to be tracked.
-    deviations
-        Tolerated distance of a channel from the mean, over the mean, for each resource (theta in Gedik).
-    channels
-        How many channels share the load.
-    keys
-        How many different keys there are.
-    scale
-        Part of the tolerated deviation left to keys that are not tracked (sigma in Gedik), in 0..1.
+    `deviations` are the tolerated distances of a channel from the mean, over the mean, for each resource (theta in
+    Gedik). `scale` is the part of them left to keys that are not tracked (sigma), in 0..1. Constant resources never ask
+    for a key to be tracked.
 
-    References
-    ----------
-    Gedik, section 4.1.3.
-
-    Examples
-    --------
     >>> from unskew.load.resources import CONSTANT, LINEAR, QUADRATIC
     >>> round(threshold_before_counting([LINEAR, CONSTANT], [3 / 17] * 2, channels=10, keys=1e6), 10)
     0.0017647059
@@ -64,18 +41,13 @@ def threshold_after_counting(
 ) -> float:
     """Return the least share of a key to be tracked, now that the shares of the frequent keys are known.
 
-    The total load of each resource is estimated again: exactly over the keys that `threshold_before_counting` lets
-    in, evenly over the others. Matters for resources that are not linear; there the table gets much smaller.
+    The total load of each resource is estimated again: exactly over the keys that `threshold_before_counting` lets in,
+    evenly over the others. For resources that are not linear this makes the table much smaller. Section 4.1.3 of Gedik,
+    where the print omits that the mean is the estimated total over the number of channels.
 
-    References
-    ----------
-    Gedik, section 4.1.3; the mean is the estimated total over the number of channels, which the print omits.
-
-    Examples
-    --------
+    >>> import numpy as np
     >>> from unskew.load.resources import LINEAR, QUADRATIC
-    >>> shares = np.array([0.5, 0.2])
-    >>> round(threshold_after_counting([QUADRATIC], [1 / 3], shares, channels=4, keys=100), 8)
+    >>> round(threshold_after_counting([QUADRATIC], [1 / 3], np.array([0.5, 0.2]), channels=4, keys=100), 8)
     0.04923738
     """
     first = threshold_before_counting(resources, deviations, channels=channels, keys=keys, scale=scale)

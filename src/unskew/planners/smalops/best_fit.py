@@ -1,4 +1,4 @@
-"""Where hot keys go: new ones by two choices, those of overloaded channels by best fit."""
+"""Where hot keys go: new ones by two choices, those of overloaded channels by best fit, and only if moving pays."""
 
 from __future__ import annotations
 
@@ -8,36 +8,99 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.planners.smalops.app_state import Costs, kernel_worth_moving
+from unskew.planners.base import check
+from unskew.planners.problem import Channels, Column
 
-Column = NDArray[np.float64]
-Channels = NDArray[np.int32]
 Places = NDArray[np.int64]
+
+RULES = ("none", "printed", "backlog")
+
+
+class Costs(NamedTuple):
+    """What the rule weighs. A named tuple, so that compiled code can take it whole."""
+
+    rule: int  # position in RULES
+    message_seconds: float  # time to process a message (t_msg)
+    accumulation_seconds: float  # for how long messages pile up (tau), where backlogs are not measured
+    lag: Column  # messages waiting per channel; empty where not measured
 
 
 class Streams(NamedTuple):
-    """Hot keys as columns, in the order in which ties are broken.
+    """Hot keys as columns, in the order in which ties are broken."""
+
+    load: Column  # what each weighs (R_k)
+    rate: Column  # messages per second
+    move_seconds: Column  # what moving its state takes (t_SM)
+
+
+def worth_moving(
+    rule: str,
+    *,
+    message_seconds: float,
+    move_seconds: float,
+    rate: float = 1.0,
+    source_rate: float = 1.0,
+    target_rate: float = 1.0,
+    accumulation_seconds: float = 1.0,
+    source_lag: float | None = None,
+    target_lag: float | None = None,
+) -> bool:
+    """Tell whether moving a stream and its state pays; inequality (4) in section II of Bhattacharya and Wood.
 
     Parameters
     ----------
-    load
-        What each weighs (R_k).
-    rate
-        Messages per second.
-    move_seconds
-        What moving its state takes (t_SM).
-    """
-
-    load: Column
-    rate: Column
-    move_seconds: Column
-
-
-def two_choices(hashes: NDArray[np.int64], channels: int, seed: int) -> Channels:
-    """Return two different channels for each key, a function of its hash and the seed; one channel is chosen twice.
+    rule
+        ``"none"``: always. ``"printed"``: the paper's inequality (4) as it stands, which holds for next to no stream,
+        because it compares shares of messages where counts are meant. ``"backlog"``: if the messages ahead of the
+        stream take longer than on the other channel by more than moving the state takes.
+    message_seconds, move_seconds
+        Time to process one message (t_msg) and to move the stream's state (t_SM).
+    rate, source_rate, target_rate
+        Messages per second of the stream, of hot streams where it is, and of hot streams where it would go.
+    accumulation_seconds
+        For how long messages pile up (tau); for ``"backlog"`` without lags.
+    source_lag, target_lag
+        Messages waiting on both channels, where measured.
 
     Examples
     --------
+    >>> numbers = dict(message_seconds=50e-6, rate=6000, source_rate=30000, target_rate=12000)
+    >>> worth_moving("printed", move_seconds=0, **numbers), worth_moving("backlog", move_seconds=0.6, **numbers)
+    (False, True)
+    >>> worth_moving("backlog", message_seconds=50e-6, move_seconds=4.9, source_lag=100_000, target_lag=0)
+    True
+    """
+    lag = np.empty(0) if source_lag is None or target_lag is None else np.array([source_lag, target_lag], np.float64)
+    costs = Costs(rule_number(rule), float(message_seconds), float(accumulation_seconds), lag)
+    seconds, own, here, there = (float(number) for number in (move_seconds, rate, source_rate, target_rate))
+    return bool(kernel_worth_moving(costs, seconds, own, here, there, 0, 1))
+
+
+def rule_number(rule: str) -> int:
+    """Return the rule as compiled code knows it."""
+    check(rule in RULES, "there is no rule of that name", rule, f"one of {', '.join(RULES)}")
+    return RULES.index(rule)
+
+
+@njit(cache=True, error_model="numpy")
+def kernel_worth_moving(
+    costs: Costs, move_seconds: float, rate: float, source_rate: float, target_rate: float, source: int, target: int
+) -> bool:
+    """Tell whether a stream should move from channel `source` to `target`; rates are messages per second."""
+    if costs.rule == 0:
+        return True
+    t = costs.message_seconds
+    if costs.rule == 1:
+        stays = t * (1.0 + (1.0 - rate / source_rate))
+        return stays > move_seconds + t * (1.0 + (1.0 - 1.0 / target_rate))
+    if len(costs.lag):
+        return bool(t * (costs.lag[source] - costs.lag[target]) > move_seconds)
+    return move_seconds < t * costs.accumulation_seconds * ((source_rate - rate) - (target_rate - 1.0))
+
+
+def two_choices(hashes: NDArray[np.int64], channels: int, seed: int) -> Channels:
+    """Draw two different channels for each key from its hash and the seed; a single channel is drawn twice.
+
     >>> two_choices(np.array([7, 8]), channels=4, seed=0).tolist()
     [[0, 3], [0, 2]]
     """
@@ -68,7 +131,7 @@ def kernel_place_new(
 ) -> int:
     """Send each new key, in the order given, to the lighter of its two channels; return how many the rule kept back.
 
-    Its own channel counts it from then on. `owner`, `loads` and `rates` are changed in place.
+    The channel that gets a key counts it from then on. `owner`, `loads` and `rates` are changed in place.
     """
     refused = 0
     for place in range(len(order)):
@@ -98,14 +161,8 @@ def kernel_rebalance(
 ) -> int:
     """Take streams off the overloaded channels; return how many moves the rule kept back.
 
-    Parameters
-    ----------
-    ascending, first
-        Streams of channel s, the lightest first: ``ascending[first[s]:first[s + 1]]``.
-    sources
-        Overloaded channels, the heaviest first.
-    owner, loads, rates
-        Changed in place.
+    ``ascending[first[s]:first[s + 1]]`` are the streams of channel s, the lightest first. `sources` are the overloaded
+    channels, the heaviest first. `owner`, `loads` and `rates` are changed in place.
     """
     mean, refused = loads.mean(), 0
     for s in sources:

@@ -7,18 +7,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
 from unskew.load.statistics import add_up
-from unskew.planners.base import Assignment, Planner
+from unskew.planners.base import Assignment, Planner, check
 from unskew.planners.memory import Memory
 from unskew.planners.problem import Channels, Column, Problem
 from unskew.planners.report import Report
-from unskew.planners.smalops.app_state import Costs, rule_number
-from unskew.planners.smalops.best_fit import Streams, kernel_place_new, kernel_rebalance, two_choices
-from unskew.planners.smalops.cooling import Cooling
+from unskew.planners.smalops.best_fit import (
+    Costs,
+    Streams,
+    kernel_place_new,
+    kernel_rebalance,
+    rule_number,
+    two_choices,
+)
 from unskew.planners.smalops.hot_keys import check_threshold, hot_positions
+
+Hashes = NDArray[np.int64]
+Places = NDArray[np.int64]
 
 FIRST_PLACE = ("two-choices", "stay")
 PART_OF_A_CHANNEL = 0.01
@@ -30,12 +38,12 @@ class Smalops(Planner):
 
     A channel's load is that of its hot keys. A key that becomes hot goes to the lighter of two channels drawn at
     random. Then each channel above the mean, the heaviest first, gives hot keys away, the lightest first, until it is
-    at the mean: a key may go to any channel below the mean to which the distance in load shrinks, and goes where the
+    at the mean. A key may go to any channel below the mean to which the distance in load shrinks, and goes where the
     load comes closest to the mean. Light keys have few messages that a move could delay; the heaviest stay.
 
     Moving keys off overloaded channels never raises the balancing error (the sum of all distances from the mean). A
     key moves at most once per plan. A key that cools down goes home. Costs O(keys log keys) and, for each key of an
-    overloaded channel, O(channels).
+    overloaded channel, O(channels). Section II of Bhattacharya and Wood.
 
     Parameters
     ----------
@@ -73,11 +81,6 @@ class Smalops(Planner):
     >>> answer = Smalops(first_place="stay").assign(problem, Memory())
     >>> answer.owner.tolist(), problem.loads(answer.owner).tolist()
     ([0, 2, 2, 1, 1, 1, 2], [60.0, 60.0, 60.0])
-
-    References
-    ----------
-    Bhattacharya and Wood, "Load Balancing and Generalized Split State Reconciliation in Event Driven Systems",
-    section II.
     """
 
     name: ClassVar[str] = "smalops"
@@ -98,44 +101,39 @@ class Smalops(Planner):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.hot_by not in ("share", "listed") and self.hot_threshold is None:
-            raise ArgumentError("hot_threshold must be given", where=f"hot_by={self.hot_by!r}")
+        given = self.hot_threshold is not None or self.hot_by in ("share", "listed")
+        check(given, f"hot_threshold must be given with hot_by={self.hot_by!r}", self.hot_threshold)
         check_threshold(self.hot_by, 1.0 if self.hot_threshold is None else self.hot_threshold)
         rule_number(self.rule)
-        if not self.tolerance >= 0:
-            raise ArgumentError("tolerance must not be negative", got=self.tolerance, hint="0.08 allows 8 % overload")
-        if self.cooling_windows < 1:
-            raise ArgumentError("cooling_windows must be at least 1", got=self.cooling_windows)
-        if self.first_place not in FIRST_PLACE:
-            raise ArgumentError("there is no such first place", got=self.first_place, hint=" or ".join(FIRST_PLACE))
+        check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")
+        check(self.cooling_windows >= 1, "cooling_windows must be at least 1", self.cooling_windows)
+        known = self.first_place in FIRST_PLACE
+        check(known, "there is no such first place", self.first_place, " or ".join(FIRST_PLACE))
         for name in ("message_seconds", "accumulation_seconds", "interval_seconds"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError(f"{name} must be above 0", got=getattr(self, name))
+            check(getattr(self, name) > 0, f"{name} must be above 0", getattr(self, name))
         for name in ("move_seconds", "move_seconds_per_byte"):
-            if not getattr(self, name) >= 0:
-                raise ArgumentError(f"{name} must not be negative", got=getattr(self, name))
+            check(getattr(self, name) >= 0, f"{name} must not be negative", getattr(self, name))
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:
         """Place newly hot keys, rebalance, and send home what has cooled down."""
         hot = self.hot_keys(problem)
-        before = Cooling.of_memory(memory)
-        after = before.next(problem.hashes[hot], self.cooling_windows)
-        kept = after.holds(problem.hashes) & (problem.current < problem.channels)
+        before, cool_windows = hot_lately(memory)
+        after = cool_down(before, cool_windows, problem.hashes[hot], self.cooling_windows)
+        now = Memory({}, {"hot_keys": after})
+        kept = _among(problem.hashes, after["hash"].to_numpy()) & (problem.current < problem.channels)
         owner: Channels = np.where(kept, problem.current, problem.home).astype(np.int32)
         if problem.channels == 1 or not len(hot):
-            return Assignment(owner, notes=() if len(hot) else ("no_hot_keys",), memory=after.to_memory())
-        known = before.holds(problem.hashes[hot]) | (problem.current[hot] != problem.home[hot])
+            return Assignment(owner, notes=() if len(hot) else ("no_hot_keys",), memory=now)
+        known = _among(problem.hashes[hot], before) | (problem.current[hot] != problem.home[hot])
         new = np.flatnonzero(~known) if self.first_place == "two-choices" else np.empty(0, np.int64)
-        placed, refused = self._place(problem, hot, new, owner)
-        owner[hot] = placed
+        owner[hot], refused = self._place(problem, hot, new, owner)
         notes = (f"hot={len(hot)}", f"new={int((~known).sum())}")
-        return Assignment(owner, 0, (*notes, f"refused={refused}") if refused else notes, after.to_memory())
+        return Assignment(owner, 0, (*notes, f"refused={refused}") if refused else notes, now)
 
-    def hot_keys(self, problem: Problem) -> NDArray[np.int64]:
+    def hot_keys(self, problem: Problem) -> Places:
         """Return the positions of the hot keys, ascending."""
-        total = float(problem.tuples.sum() + problem.background_tuples.sum())
         threshold = PART_OF_A_CHANNEL / problem.channels if self.hot_threshold is None else self.hot_threshold
-        return hot_positions(problem.tuples, total, self.hot_by, threshold)
+        return hot_positions(problem.tuples, problem.total_tuples, self.hot_by, threshold)
 
     def describe(self, problem: Problem, assignment: Assignment, *, seconds: float = 0.0) -> Report:
         """Return the figures of an answer; a hot key is unsplittable if it alone is above the mean that is aimed at."""
@@ -147,11 +145,9 @@ class Smalops(Planner):
         mean = problem.mean_load if self.include_cold else float(load.sum()) / problem.channels
         heavy = np.flatnonzero(load > mean * (1 + 1e-12))
         heavy = hot[heavy[np.argsort(-load[heavy], kind="stable")]]
-        return dataclasses.replace(report, unsplittable=tuple(int(h) for h in problem.hashes[heavy]))
+        return dataclasses.replace(report, unsplittable=tuple(problem.hashes[heavy].tolist()))
 
-    def _place(
-        self, problem: Problem, hot: NDArray[np.int64], new: NDArray[np.int64], owner: Channels
-    ) -> tuple[Channels, int]:
+    def _place(self, problem: Problem, hot: Places, new: Places, owner: Channels) -> tuple[Channels, int]:
         """Return the channels of the hot keys, and how often the rule kept a key back."""
         channels, use = problem.channels, problem.use
         seconds = self.interval_seconds if use is None else use.window_seconds
@@ -161,18 +157,13 @@ class Smalops(Planner):
             self.move_seconds + self.move_seconds_per_byte * problem.state[hot],
         )
         lag = None if use is None else use.lag_tuples
-        usable = lag is not None and len(lag) == channels
-        costs = Costs(
-            rule_number(self.rule),
-            self.message_seconds,
-            self.accumulation_seconds,
-            lag if lag is not None and usable else np.empty(0),
-        )
+        if lag is None or len(lag) != channels:
+            lag = np.empty(0)
+        costs = Costs(rule_number(self.rule), self.message_seconds, self.accumulation_seconds, lag)
         placed = owner[hot]
-        loads = self._cold_loads(problem, hot, owner)
         settled = np.ones(len(hot), bool)
         settled[new] = False
-        loads += add_up(streams.load[settled], placed[settled], channels)
+        loads = self._cold_loads(problem, hot, owner) + add_up(streams.load[settled], placed[settled], channels)
         rates = add_up(streams.rate[settled], placed[settled], channels)
         order = new[np.argsort(-streams.load[new], kind="stable")]
         drawn = two_choices(problem.hashes[hot[order]], channels, self.seed)
@@ -187,9 +178,44 @@ class Smalops(Planner):
             refused += kernel_rebalance(streams, ascending, first, sources, costs, placed, loads, rates)
         return placed, int(refused)
 
-    def _cold_loads(self, problem: Problem, hot: NDArray[np.int64], owner: Channels) -> Column:
+    def _cold_loads(self, problem: Problem, hot: Places, owner: Channels) -> Column:
         if not self.include_cold:
             return np.zeros(problem.channels)
         cost = problem.cost.copy()
         cost[hot] = 0.0
         return problem.background_cost + add_up(cost, owner, problem.channels)
+
+
+def hot_lately(memory: Memory) -> tuple[Hashes, NDArray[np.int32]]:
+    """Return the keys that are hot or were lately, ascending, and how many windows in a row each was not hot."""
+    if "hot_keys" not in memory.tables:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    table = memory.tables["hot_keys"]
+    return table["hash"].to_numpy(), table["cool_windows"].to_numpy()
+
+
+def cool_down(hashes: Hashes, cool_windows: NDArray[np.int32], hot: Hashes, windows: int) -> pa.Table:
+    """Return what to remember after a window in which exactly `hot` were hot; keys cool for `windows` are dropped.
+
+    >>> before = np.array([3, 8]), np.array([0, 0], np.int32)
+    >>> cool_down(*before, hot=np.array([3]), windows=2).to_pydict()
+    {'hash': [3, 8], 'cool_windows': [0, 1]}
+    >>> cool_down(*before, hot=np.array([3]), windows=1).to_pydict()
+    {'hash': [3], 'cool_windows': [0]}
+    """
+    cool = ~_among(hashes, np.sort(hot))
+    since = cool_windows[cool] + 1
+    stay = since < windows
+    all_hashes = np.concatenate([hot, hashes[cool][stay]])
+    all_windows = np.concatenate([np.zeros(len(hot), np.int32), since[stay].astype(np.int32)])
+    order = np.argsort(all_hashes, kind="stable")
+    return pa.table({"hash": all_hashes[order], "cool_windows": all_windows[order]})
+
+
+def _among(hashes: Hashes, ascending: Hashes) -> NDArray[np.bool_]:
+    """Tell which hashes stand in a sorted list; several times as fast as `numpy.isin`, which sorts or hashes both."""
+    if not len(ascending):
+        return np.zeros(len(hashes), bool)
+    place = np.minimum(np.searchsorted(ascending, hashes), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[place] == hashes
+    return found

@@ -1,4 +1,4 @@
-"""A static DataFrame grouped by key: what `unskew.balance` gives for rows that all are there."""
+"""A static DataFrame grouped by key: what `unskew.balance` does with one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from unskew.spark.per_key import ArrowSettings
 
 @dataclass(frozen=True, eq=False)
 class BalancedBatch:
-    """Rows grouped by key, in place of Spark's `GroupedData`; every key goes whole to the channel that the plan says.
+    """Rows grouped by key, in place of Spark's `GroupedData`. All rows of a key go to the channel that the plan names.
 
-    The plan is made when it is first needed, from one pass over the key's columns or over a sample of them; everything
-    else is as lazy as Spark is.
+    The plan is made when it is first needed, from one pass over the key's columns or a sample of them. Everything else
+    is as lazy as in Spark.
     """
 
     rows: DataFrame
@@ -39,25 +39,15 @@ class BalancedBatch:
     tracked_keys: int | None
     sample: float | None
 
-    def __post_init__(self) -> None:
-        if self.sample is not None and not 0 < self.sample <= 1:
-            raise ArgumentError("a sample is a share above 0 and up to 1", where="sample", got=self.sample)
-
     def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
         """Call ``func(frame)`` or ``func(key, frame)`` for every key, as Spark's method of this name does.
 
-        A channel's rows are held in memory by its task, where Spark holds those of one group.
+        A task holds all rows of its channel in memory; Spark's holds those of one group.
         """
         return _calls((self,), self.plan.table, func, schema)
 
     def cogroup(self, other: BalancedBatch) -> BalancedPair:
-        """Group with other rows by the same key; columns are matched by place, and must have the same types."""
-        if not isinstance(other, BalancedBatch):
-            raise ArgumentError(
-                "balanced rows are grouped with balanced rows",
-                got=type(other).__name__,
-                hint="cogroup(unskew.balance(other, key))",
-            )
+        """Group with other rows by the same key. Key columns are matched by position and must have the same types."""
         mine, theirs = ([each.rows.schema[name].dataType for name in each.key] for each in (self, other))
         if mine != theirs:
             kinds = [", ".join(kind.simpleString() for kind in side) for side in (mine, theirs)]
@@ -75,7 +65,7 @@ class BalancedBatch:
         return self.plan_for(self.statistics)
 
     def plan_for(self, statistics: Statistics) -> Plan:
-        """Plan from no table at all: nothing has to move."""
+        """Plan from a fresh table, where no move costs anything."""
         table = RoutingTable.initial(self.channels, self.slots)
         planner = within_reach(self.planner, statistics, table) if statistics.total_cost > 0 else self.planner
         return planner.plan(statistics, table)

@@ -1,9 +1,10 @@
-"""Rows of a static DataFrame on their way to their channels: the streams' parcels, without state and orders."""
+"""How the rows of a static DataFrame reach their channels: in parcels, as in streams."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -21,23 +22,15 @@ from unskew.spark.jobs import Numbered
 
 @dataclass(frozen=True)
 class BatchRouter:
-    """Turns the rows of one partition into parcels, each for one channel; every channel is a task.
+    """Turns the rows of one partition into parcels (`wire.PARCELS`), each for one channel; every channel is a task.
 
-    Where a row goes is a function of its key alone, so that a task that runs again sends it to the same channel.
-
-    Parameters
-    ----------
-    key
-        The key's columns.
-    table
-        Who owns which key.
+    The key alone decides where a row goes, so a task that runs again sends it to the same channel.
     """
 
     key: tuple[str, ...]
     table: RoutingTable
 
     def __call__(self, source: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield parcels (`wire.PARCELS`)."""
         tasks = np.arange(self.table.channels, dtype=np.int32)
         for sequence, piece in enumerate(cut(batches, ROWS_PACKED_AT_ONCE)):
             rows, hashes = with_hashes(piece, self.key)
@@ -48,16 +41,14 @@ class BatchRouter:
 def placed(inputs: Sequence[tuple[DataFrame, tuple[str, ...]]], table: RoutingTable) -> DataFrame:
     """Return parcels with the rows of all inputs, each given with its key; channel i is partition i.
 
-    The column ``side`` tells the inputs apart. Adaptive execution leaves the partitions alone: their number is ours.
+    The column ``side`` tells the inputs apart. Adaptive execution does not change a number of partitions that we set.
     """
-    together: DataFrame | None = None
-    for side, (rows, key) in enumerate(inputs):
-        routed = rows.mapInArrow(Numbered(BatchRouter(key, table)), from_arrow_schema(PARCELS)).withColumn(
-            "side", sql.lit(side)
-        )
-        together = routed if together is None else together.unionAll(routed)
-    assert together is not None
-    return together.repartitionById(table.channels, sql.col("task"))
+    schema = from_arrow_schema(PARCELS)
+    routed = [
+        rows.mapInArrow(Numbered(BatchRouter(key, table)), schema).withColumn("side", sql.lit(side))
+        for side, (rows, key) in enumerate(inputs)
+    ]
+    return reduce(DataFrame.unionAll, routed).repartitionById(table.channels, sql.col("task"))
 
 
 def gathered(batches: Iterator[pa.RecordBatch], schemas: tuple[pa.Schema, ...]) -> list[pa.Table]:

@@ -1,4 +1,4 @@
-"""How many rows each key of a static DataFrame has, found out in one pass over the key's columns."""
+"""How many rows each key of a static DataFrame has, counted in one pass over the key's columns."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Column = NDArray[np.float64]
 def key_statistics(
     rows: DataFrame, key: Sequence[str], slots: int, tracked_keys: int | None, sample: float | None
 ) -> Statistics:
-    """Run one job that counts rows by key, or those of a sample.
+    """Run one job that counts the rows of each key, or of each key in a sample.
 
-    Reads the key's columns only, and holds 16 bytes per distinct key of a partition. Each partition reports its
+    It reads only the key's columns, and holds 16 bytes per distinct key of a partition. Each partition reports its
     heaviest keys one by one, at most `tracked_keys`, and the rest by slot.
     """
     keys = rows.select(*key)

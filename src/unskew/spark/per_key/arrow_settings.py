@@ -16,30 +16,14 @@ from pyspark.sql.types import StructType
 
 @dataclass(frozen=True)
 class ArrowSettings:
-    """The settings of a session that decide how pandas frames look and how they are read.
+    """The settings of a session that decide how pandas frames look and how they are read."""
 
-    Parameters
-    ----------
-    timezone
-        The session's time zone: timestamps are shown in it, without it.
-    rows_per_frame
-        Rows of one frame at most.
-    safe_casts
-        Whether an overflow in the output is an error.
-    columns_by_name
-        Whether columns of the output are found by name; by position where not, or where they have no names.
-    integers_to_decimals
-        Whether integers may stand in decimal columns of the output.
-    nullable_integers
-        Whether integers are shown as pandas' own nullable integers.
-    """
-
-    timezone: str = "UTC"
-    rows_per_frame: int = 10_000
-    safe_casts: bool = False
-    columns_by_name: bool = True
-    integers_to_decimals: bool = False
-    nullable_integers: bool = False
+    timezone: str = "UTC"  # timestamps are shown in it, without naming it
+    rows_per_frame: int = 10_000  # at most
+    safe_casts: bool = False  # an overflow in the output is an error
+    columns_by_name: bool = True  # the output's columns are found by name, if they have names; else by position
+    integers_to_decimals: bool = False  # integers may stand in decimal columns of the output
+    nullable_integers: bool = False  # integers are shown as pandas' own nullable integers
 
     @classmethod
     def of(cls, spark: SparkSession) -> ArrowSettings:
@@ -59,9 +43,7 @@ class ArrowSettings:
         )
 
     def arrow_schema(self, schema: StructType) -> pa.Schema:
-        """Return the Arrow schema of rows; every column may hold nulls, whatever was declared, as after any stateful
-        operator of Spark's.
-        """
+        """Return the Arrow schema of rows; every column may hold nulls, as after any stateful operator of Spark's."""
         fields = to_arrow_schema(schema, timezone=self.timezone)
         return pa.schema([pa.field(field.name, field.type) for field in fields])
 

@@ -18,18 +18,15 @@ from unskew.operators import Clock, Operator, Updated
 from unskew.operators.base import TimeMode
 from unskew.runtime.cutting import sizes_in_order, taken
 from unskew.spark.per_key.arrow_settings import ArrowSettings
-from unskew.spark.per_key.calls import STATE, TIMEOUT, KeyCalls
-from unskew.spark.per_key.demand import Demand
-from unskew.spark.per_key.state_values import StateValues
+from unskew.spark.per_key.calls import STATE, TIMEOUT, Demand, KeyCalls
+from unskew.spark.per_key.plain_values import PlainValues
 from unskew.state import Groups, KeyedState
 
-Inputs = Callable[[int], Any]
-"""Gives the rows of a group as the function gets them; called once per group."""
+Inputs = Callable[[int], Any]  # gives the rows of a group as the function gets them; called once per group
 
 ROWS_CONVERTED_AT_ONCE, BYTES_CONVERTED_AT_ONCE = 1 << 17, 256 << 20
 
-_WARM: set[str] = set()
-"""Functions that have been called in this process."""
+_WARM: set[str] = set()  # functions that have been called in this process
 
 TIMEOUTS: dict[str, TimeMode] = {
     GroupStateTimeout.NoTimeout: "none",
@@ -39,22 +36,11 @@ TIMEOUTS: dict[str, TimeMode] = {
 
 
 class PerKeyFunction(Operator):
-    """Calls a function for every key that has rows, then for every key whose time has come.
+    """Calls a function for every key that has rows, then for every key that has timed out.
 
-    What is kept of a key is the struct ``state`` and, with timeouts, ``timeout_ms``. A key may have a timeout and no
-    state. What identifies the operator in a checkpoint is the state's schema and the kind of timeout: the function
-    may change between two starts, as it may under Spark.
-
-    Parameters
-    ----------
-    function
-        The user's function.
-    output, state
-        The schemas of its output and of its state.
-    timeout
-        One of Spark's `GroupStateTimeout`.
-    settings
-        How Spark would convert rows.
+    A key is kept as the struct ``state`` and, with timeouts, ``timeout_ms``; it may have a timeout and no state. The
+    state's schema and the kind of timeout identify the operator in a checkpoint: the function may change between two
+    starts, as it may under Spark.
     """
 
     def __init__(
@@ -81,34 +67,30 @@ class PerKeyFunction(Operator):
         return f"PerKeyFunction(state={self.state.simpleString()!r}, timeout={self.timeout!r})"
 
     def bind(self, input_schema: pa.Schema, key: tuple[str, ...]) -> Self:
-        """Return a copy that knows its input; on a stream with a watermark its function is told the watermark."""
+        """Return a copy that knows its input; with a watermark on the stream, the function sees it."""
         bound = super().bind(input_schema, key)
         if bound.event_time is not None and bound.time_mode == "none":
             bound.time_mode = "event"
         return bound
 
     def check(self) -> None:
-        """Refuse timeouts in event time on a stream without a watermark."""
         super().check()
         if self.timeout == GroupStateTimeout.EventTimeTimeout and self.event_time is None:
-            raise ArgumentError(
-                "timeouts in event time need a watermark", hint="call withWatermark(...) on the stream before balance"
-            )
+            hint = "call withWatermark(...) on the stream before balance"
+            raise ArgumentError("timeouts in event time need a watermark", hint=hint)
 
     @property
     def value_schema(self) -> pa.Schema:
-        """The state of a key, and when it times out."""
         fields = [pa.field(STATE, self.values.kind)]
         return pa.schema(fields if self.deadline is None else [*fields, pa.field(TIMEOUT, pa.int64())])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """What the function returns."""
         return self.settings.arrow_schema(self.output)
 
     @property
     @abstractmethod
-    def values(self) -> StateValues:
+    def values(self) -> PlainValues:
         """How state is shown to the function."""
 
     @abstractmethod
@@ -117,11 +99,11 @@ class PerKeyFunction(Operator):
 
     @abstractmethod
     def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64], clock: Clock) -> Inputs:
-        """Return what gives the rows of each group; `rows` lie group after group, from `starts` on."""
+        """Return access to the rows of each group; `rows` lie group after group, from `starts` on."""
 
     @abstractmethod
     def inputs_of_timeouts(self, clock: Clock) -> Inputs:
-        """Return what gives a key that has timed out its rows, of which there are none."""
+        """Return the same for keys that have timed out, which have no rows."""
 
     @abstractmethod
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
@@ -141,7 +123,7 @@ class PerKeyFunction(Operator):
         return Updated(self._joined(output), self._without_warm_up(seconds, np.diff(starts)), late_rows)
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
-        """Call the function for the keys whose time has come: whose timeout lies before the clock."""
+        """Call the function for the keys whose timeout lies before the clock."""
         now = clock.watermark_ms if self.time_mode == "event" else clock.processing_time_ms
         if self.deadline is None or now is None:
             return self.output_schema.empty_table()
@@ -158,9 +140,9 @@ class PerKeyFunction(Operator):
         return KeyCalls(clock, timed_out, self.key_tuples(groups.keys), states, deadlines)
 
     def _without_warm_up(self, seconds: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what each call took; the first one in this process, which pays for imports, is put at its rows.
+        """Return what each call took; the first in this process, which pays for imports, as its rows suggest.
 
-        Otherwise some key or other looks as heavy as all others together in the first batches, on every channel.
+        Otherwise one key on every channel would look as heavy as all others together in the first batches.
         """
         name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         called = np.flatnonzero(rows)
@@ -177,7 +159,7 @@ class PerKeyFunction(Operator):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
         """Return the rows that are not late, group after group, where groups start among them, and how many are late.
 
-        Spark lets rows be late only where timeouts are in event time.
+        As under Spark, rows can be late only with timeouts in event time.
         """
         if self.timeout != GroupStateTimeout.EventTimeTimeout or clock.previous_watermark_ms is None:
             return groups.order, groups.starts, 0
@@ -192,7 +174,7 @@ class PerKeyFunction(Operator):
 
 
 def _bytes_before(rows: pa.Table, order: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the bytes before each row in an order, and of all; None if all of them fit into one slab."""
+    """Return the bytes before each row in an order, and of all rows; None if they fit into one slab."""
     if rows.nbytes <= BYTES_CONVERTED_AT_ONCE:
         return None
     return np.concatenate(([0], np.cumsum(sizes_in_order(rows, order))))
@@ -201,7 +183,7 @@ def _bytes_before(rows: pa.Table, order: NDArray[np.int64]) -> NDArray[np.int64]
 def _slabs(
     starts: NDArray[np.int64], bytes_before: NDArray[np.int64] | None = None
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
-    """Cut groups into runs of not too much; yields the groups that have rows, where each starts, and the end."""
+    """Cut groups into runs of limited size; yield the groups that have rows, where each starts, and the end."""
     counts = np.diff(starts)
     ends_slab = np.diff(starts[:-1] // ROWS_CONVERTED_AT_ONCE) != 0
     if bytes_before is not None:
@@ -218,7 +200,7 @@ def _batch(rows: pa.Table, order: NDArray[np.int64]) -> pa.RecordBatch:
 
 
 def _is_late(column: pa.ChunkedArray, watermark_ms: int) -> NDArray[np.bool_]:
-    """Tell which rows lie at or before a watermark; a window lies where it ends, null is never late."""
+    """Tell which rows lie at or before a watermark; a window counts by its end, null is never late."""
     if pa.types.is_struct(column.type):
         column = pc.struct_field(column, "end")
     microseconds = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())

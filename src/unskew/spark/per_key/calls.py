@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -10,36 +12,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unskew.operators import Clock
-from unskew.spark.per_key.state_values import State, StateValues
+from unskew.spark.per_key.plain_values import PlainValues, State, together
 from unskew.state import Groups, KeyedState
 
 STATE, TIMEOUT = "state", "timeout_ms"
 
+_SCHEDULING = Path("/proc/thread-self/schedstat")  # Linux: nanoseconds this thread has run, and waited for a core
+
+Seconds = NDArray[np.float64]
+
 
 @dataclass(eq=False)
 class KeyCalls:
-    """Keys to call a function for, with their state before, and what it made of them.
-
-    Parameters
-    ----------
-    clock
-        Time of the batch.
-    timed_out
-        Whether the keys are called because their time has come.
-    keys, states, deadlines
-        One entry per group: the key as the function gets it, its state or None, when it times out or None.
-
-    The other fields are filled call by call: `seconds` and `processor_seconds` that each took, and with `put` and
-    `remove` what is to be written.
-    """
+    """Keys to call a function for, with one entry per group, and what the function made of them."""
 
     clock: Clock
-    timed_out: bool
-    keys: list[tuple[Any, ...]]
+    timed_out: bool  # the keys are called because they have timed out
+    keys: list[tuple[Any, ...]]  # as the function gets them
     states: list[State | None]
     deadlines: list[int | None]
-    seconds: list[float] = field(init=False)
-    processor_seconds: list[float] = field(init=False)
+    seconds: list[float] = field(init=False)  # that each call took on the clock,
+    processor_seconds: list[float] = field(init=False)  # and of the processor
 
     def __post_init__(self) -> None:
         self.seconds, self.processor_seconds = [0.0] * len(self.keys), [0.0] * len(self.keys)
@@ -53,12 +46,12 @@ class KeyCalls:
     def remove(self, group: int) -> None:
         self._to_remove[group] = 1
 
-    def write(self, state: KeyedState, groups: Groups, values: StateValues, with_deadlines: bool) -> None:
+    def write(self, state: KeyedState, groups: Groups, values: PlainValues, with_deadlines: bool) -> None:
         """Write what has changed, all groups at once."""
-        put, removed = _mask(self._to_put), _mask(self._to_remove)
+        put, removed = np.frombuffer(self._to_put, np.bool_), np.frombuffer(self._to_remove, np.bool_)
         if put.any():
             new = [each if wanted else None for each, wanted in zip(self.states, self._to_put, strict=True)]
-            columns = {STATE: self._to_arrow(new, values)}
+            columns = {STATE: together(values.to_arrow, new, range(len(new)), self.describe)}
             if with_deadlines:
                 columns[TIMEOUT] = pa.array(self.deadlines, pa.int64())
             state.put(groups, pa.table(columns), where=put)
@@ -67,25 +60,31 @@ class KeyCalls:
 
     def describe(self, group: int) -> str:
         """Say which call it is, for errors."""
-        return f"in the call for key {_readable(self.keys[group])} of batch {self.clock.batch_id}"
-
-    def _to_arrow(self, states: list[State | None], values: StateValues) -> pa.Array:
-        try:
-            return values.to_arrow(states)
-        except Exception:
-            for group, state in enumerate(states):  # state by state, so that the error tells whose it is
-                try:
-                    values.to_arrow([state])
-                except Exception as error:
-                    error.add_note(self.describe(group))
-                    raise
-            raise
+        parts = [repr(value.item() if isinstance(value, np.generic) else value) for value in self.keys[group]]
+        key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+        return f"in the call for key {key} of batch {self.clock.batch_id}"
 
 
-def _mask(flags: bytearray) -> NDArray[np.bool_]:
-    return np.frombuffer(flags, np.bool_)
+class Demand:
+    """Takes the time that a thread has waited for a core out of the times of its calls.
+
+    With more tasks than cores, a call's time on the clock says more about the other tasks than about the key. What a
+    call waits for otherwise (a service, a disk) stays in. Linux tells the wait of all calls together; each gets its
+    part by the processor time that it used. Elsewhere times stay as they were measured.
+    """
+
+    def __init__(self) -> None:
+        self._ran, self._queued = thread_time(), _queued_seconds()
+
+    def of_calls(self, seconds: Seconds, processor_seconds: Seconds) -> Seconds:
+        """Return what each call took by itself, from its times on the clock and on the processor."""
+        ran, queued = thread_time() - self._ran, _queued_seconds() - self._queued
+        waited = queued * processor_seconds / max(ran, 1e-9)
+        return np.maximum(seconds - waited, np.minimum(processor_seconds, seconds))
 
 
-def _readable(key: tuple[Any, ...]) -> str:
-    parts = [repr(value.item() if isinstance(value, np.generic) else value) for value in key]
-    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+def _queued_seconds() -> float:
+    try:
+        return int(_SCHEDULING.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0

@@ -17,36 +17,18 @@ from unskew.spark.per_key.arrow_settings import ArrowSettings
 
 @dataclass(eq=False)
 class _Kind:
-    """Frames whose columns have the same names and types: their columns, and where each frame stands in the output."""
+    """Frames whose columns have the same names and types."""
 
-    positions: list[int]
-    columns: list[list[Any]]
-    frames: list[int] = field(default_factory=list)
+    positions: list[int]  # of the declared columns in the frames
+    columns: list[list[Any]]  # the arrays of each declared column
+    frames: list[int] = field(default_factory=list)  # their numbers in the output
 
 
 class FrameOutput:
     """Takes in frames, checks them as Spark does, and converts them together, a few microseconds for each frame.
 
     Frames are joined column by column with others of the same column types, then cast to the declared types by Spark's
-    own rules. Empty frames count for nothing.
-
-    Parameters
-    ----------
-    schema
-        The declared output.
-    settings
-        How Spark would convert it.
-    describe
-        Says in words who an owner of frames is, for errors.
-
-    Examples
-    --------
-    >>> from pyspark.sql.types import IntegerType, StringType
-    >>> output = FrameOutput(StructType().add("user", StringType()).add("n", IntegerType()), ArrowSettings())
-    >>> output.take([pd.DataFrame({"user": ["ada"], "n": [1]}), pd.DataFrame()], owner=0)
-    >>> output.take([pd.DataFrame({"n": [2.0], "user": ["bob"]})], owner=1)
-    >>> output.to_arrow().to_pydict()
-    {'user': ['ada', 'bob'], 'n': [1, 2]}
+    own rules. Empty frames count for nothing. Errors describe the owner of the frame that is wrong.
     """
 
     def __init__(self, schema: StructType, settings: ArrowSettings, describe: Callable[[int], str] = str) -> None:
@@ -56,7 +38,7 @@ class FrameOutput:
         self._owners: list[int] = []
 
     def take(self, result: Any, owner: int) -> None:
-        """Run through the iterable of frames that a function returned; `owner` is whose it is."""
+        """Run through the frames that a function returned for their owner."""
         if isinstance(result, pd.DataFrame):
             raise _wrong_result("iterable of pandas.DataFrame", result)
         try:
@@ -102,7 +84,7 @@ class FrameOutput:
         self._owners.append(owner)
 
     def _positions(self, names: list[Any]) -> list[int]:
-        """Return where each declared column stands in frames whose columns are named so."""
+        """Return the position of each declared column in frames with such names."""
         wanted = self._schema.names
         if not self._settings.columns_by_name or not any(isinstance(name, str) for name in names):
             return list(range(len(wanted)))
@@ -121,21 +103,16 @@ class FrameOutput:
         try:
             return self._settings.to_arrow([pd.Series(_joined(column)) for column in kind.columns], self._schema)
         except Exception:
-            self._blame(kind)
+            for frame, arrays in zip(kind.frames, zip(*kind.columns, strict=True), strict=True):
+                try:  # frame by frame, so that the error tells whose it is
+                    self._settings.to_arrow([pd.Series(array) for array in arrays], self._schema)
+                except Exception as error:
+                    error.add_note(self._describe(self._owners[frame]))
+                    raise
             raise
-
-    def _blame(self, kind: _Kind) -> None:
-        """Convert frame by frame, so that the error tells whose frame it is."""
-        for frame, arrays in zip(kind.frames, zip(*kind.columns, strict=True), strict=True):
-            try:
-                self._settings.to_arrow([pd.Series(array) for array in arrays], self._schema)
-            except Exception as error:
-                error.add_note(self._describe(self._owners[frame]))
-                raise
 
 
 def _joined(arrays: list[Any]) -> Any:
-    """Join arrays of one type."""
     if isinstance(arrays[0], np.ndarray):
         return np.concatenate(arrays)
     return type(arrays[0])._concat_same_type(arrays)

@@ -14,7 +14,7 @@ from pandas.core.internals import BlockManager  # type: ignore[import-not-found]
 from pyarrow import types
 
 from unskew.spark.per_key.arrow_settings import ArrowSettings
-from unskew.spark.per_key.null_patterns import null_patterns
+from unskew.spark.per_key.plain_values import spread
 
 Numbers = NDArray[np.int64]
 
@@ -24,26 +24,7 @@ class Frames:
 
     All rows are converted at once; a frame is then a slice, made when it is asked for, which takes about 10
     microseconds. A group with more rows than a frame may have comes in several frames. A function may change its
-    frames: no other group sees it.
-
-    Parameters
-    ----------
-    rows
-        The rows, group after group.
-    starts
-        Where groups start, and the end, int64[G + 1].
-    settings
-        How Spark would convert them.
-
-    Examples
-    --------
-    >>> rows = pa.record_batch({"user": ["ada", "ada", "bob"], "amount": [1, 2, None]})
-    >>> frames = Frames(rows, np.array([0, 2, 3]), ArrowSettings())
-    >>> for group in range(2):
-    ...     for frame in frames(group):
-    ...         print(frame.to_dict("list"), str(frame["amount"].dtype))
-    {'user': ['ada', 'ada'], 'amount': [1, 2]} int64
-    {'user': ['bob'], 'amount': [nan]} float64
+    frames: no other group sees it. Groups lie one after the other; `starts` says where, and ends with the end.
     """
 
     def __init__(self, rows: pa.RecordBatch, starts: Numbers, settings: ArrowSettings) -> None:
@@ -70,11 +51,7 @@ class Frames:
 
 
 class Cutter:
-    """Cuts pieces out of a frame; each has a range index from 0, as a frame of its own would have.
-
-    It does what pandas' own ``groupby`` does to split a frame, by the same means. ``iloc`` and a new index are four
-    times slower.
-    """
+    """Cuts pieces out of a frame, each with a range index from 0. Works as ``groupby`` does; ``iloc`` is 4 x slower."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         inner: Any = frame
@@ -112,29 +89,20 @@ def key_tuples(keys: pa.Table, settings: ArrowSettings) -> list[tuple[Any, ...]]
 def _key_values(column: pa.Array, settings: ArrowSettings) -> list[Any]:
     if types.is_nested(column.type):
         return [_as_series(column.slice(i, 1), settings)[0] for i in range(len(column))]
-    known = _scalars(_as_series(column.drop_null(), settings))
+    series = _as_series(column.drop_null(), settings)
+    plain = isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO"
+    known = list(series.to_numpy() if plain else series.array)
     if not column.null_count:
         return known
-    absent = _as_series(pa.nulls(1, column.type), settings)[0]
-    values: list[Any] = [absent] * len(column)
-    for i, value in zip(np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist(), known, strict=True):
-        values[i] = value
-    return values
+    return spread(known, column, _as_series(pa.nulls(1, column.type), settings)[0])
 
 
 def _as_series(column: pa.Array, settings: ArrowSettings) -> pd.Series[Any]:
     return settings.to_pandas(pa.RecordBatch.from_arrays([column], ["key"]))[0]
 
 
-def _scalars(series: pd.Series[Any]) -> list[Any]:
-    """Return what indexing would return, element by element."""
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO":
-        return list(series.to_numpy())
-    return list(series.array)
-
-
 def _parts(starts: Numbers, rows_per_frame: int) -> tuple[Numbers, Numbers]:
-    """Cut groups into parts of at most so many rows; return where parts begin, and the first part of each group."""
+    """Cut groups into parts that fit into a frame; return where parts begin, and the first part of each group."""
     counts = np.diff(starts)
     if counts.max(initial=0) <= rows_per_frame and counts.min(initial=1) > 0:
         return starts, np.arange(len(starts))
@@ -143,3 +111,51 @@ def _parts(starts: Numbers, rows_per_frame: int) -> tuple[Numbers, Numbers]:
     number = np.arange(first_parts[-1]) - np.repeat(first_parts[:-1], parts)
     begins = np.repeat(starts[:-1], parts) + number * rows_per_frame
     return np.append(begins, starts[-1]), first_parts
+
+
+def null_patterns(rows: pa.RecordBatch, bounds: Numbers) -> Numbers:
+    """Number the parts of rows between `bounds`; parts with the same number may become pandas frames together.
+
+    Spark converts the rows of each key on their own. Converted together, one null would turn an integer column into
+    floats for all keys. Parts are alike if the same columns have nulls in them, among those where pandas shows it:
+    integers and booleans, also as elements of arrays. No part is empty.
+
+    >>> rows = pa.record_batch({"n": [1, 2, None, 4], "x": [None, 1.5, 2.5, 3.5]})
+    >>> null_patterns(rows, np.array([0, 2, 3, 4])).tolist()
+    [0, 1, 0]
+    """
+    flags = [flag for column in rows.columns for flag in _flags(column, shown_as_array=True)]
+    if not flags or len(bounds) < 2:
+        return np.zeros(len(bounds) - 1, np.int64)
+    per_part = np.stack([np.logical_or.reduceat(flag, bounds[:-1]) for flag in flags], axis=1)
+    _, pattern = np.unique(per_part, axis=0, return_inverse=True)
+    return pattern.reshape(-1).astype(np.int64)
+
+
+def _flags(column: pa.Array, shown_as_array: bool) -> list[NDArray[np.bool_]]:
+    """Say which rows have a null, for each leaf that matters and has any."""
+    kind = column.type
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return (
+            [np.asarray(column.is_null().to_numpy(zero_copy_only=False))]
+            if shown_as_array and column.null_count
+            else []
+        )
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _per_list(column.offsets, column.values, shown_as_array=True)
+    if types.is_map(kind):
+        both = [_per_list(column.offsets, part, shown_as_array=False) for part in (column.keys, column.items)]
+        return both[0] + both[1]
+    if types.is_struct(kind):
+        return [flag for i in range(kind.num_fields) for flag in _flags(column.field(i), shown_as_array=False)]
+    return []
+
+
+def _per_list(offsets: pa.Array, values: pa.Array, shown_as_array: bool) -> list[NDArray[np.bool_]]:
+    place = offsets.to_numpy()
+    first, last = int(place[0]), int(place[-1])
+    found = []
+    for flag in _flags(values.slice(first, last - first), shown_as_array):
+        so_far = np.concatenate(([0], np.cumsum(flag)))
+        found.append(so_far[place[1:] - first] > so_far[place[:-1] - first])
+    return found

@@ -61,16 +61,9 @@ def state_of(spark: SparkSession, checkpoint: str, *, operator_id: int = 0) -> D
 
 
 def initial_parcels(initial: DataFrame, operator: PerKeyFunction, work: Work) -> DataFrame:
-    """Return state to begin with as parcels for the channels that own it.
+    """Return state to begin with as parcels for the channels that own it in the first batch.
 
-    Parameters
-    ----------
-    initial
-        The key columns, the struct ``state``, and perhaps ``timeout_ms``; every key once.
-    operator
-        Whose state it is.
-    work
-        How the first batch is routed.
+    `initial` has the key columns, the struct ``state``, and perhaps ``timeout_ms``; every key once.
     """
     wanted = [*operator.key, STATE]
     missing = [name for name in wanted if name not in initial.columns]

@@ -17,10 +17,8 @@ from unskew.operators import Clock
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.base import Inputs, PerKeyFunction
 from unskew.spark.per_key.calls import KeyCalls
-from unskew.spark.per_key.plain_values import PlainValues, to_python
-from unskew.spark.per_key.row_output import Output, RowOutput
-from unskew.spark.per_key.rows import RowBatch, Rows
-from unskew.spark.per_key.state_values import State
+from unskew.spark.per_key.plain_values import PlainValues, State, to_python
+from unskew.spark.per_key.rows import Output, RowBatch, RowOutput, Rows
 
 
 class Keep(Enum):
@@ -29,8 +27,7 @@ class Keep(Enum):
     KEEP = "KEEP"
 
 
-KEEP: Final = Keep.KEEP
-"""Returned in place of a state: it stays as it is, and need not be written."""
+KEEP: Final = Keep.KEEP  # returned in place of a state, which stays as it is and is not written
 
 Key = tuple[Any, ...]
 Result = tuple[State | Keep | None, Output] | tuple[State | Keep | None, Output, int | None]
@@ -40,10 +37,10 @@ Lean = Callable[[Key, Rows, State | None], Result]
 class LeanFunction(PerKeyFunction):
     """Calls ``func(key, rows, state)``, which returns ``(state, output)`` or ``(state, output, deadline_ms)``.
 
-    The state that is returned is the one that the key's next call gets: a tuple of the state schema's fields, None to
-    forget the key, or `KEEP`. Output is a tuple for one row, a list of tuples, a dict of columns for many rows, or
-    None. A timeout holds until the key's next call, which sets another one, or none. A few microseconds for each key
-    beside what the function itself takes.
+    The key's next call gets the returned state: a tuple of the state schema's fields, None to forget the key, or
+    `KEEP`. Output is a tuple for one row, a list of tuples, a dict of columns for many rows, or None. A deadline holds
+    until the key's next call, which sets another one or none. Each key costs a few microseconds beside the function's
+    own time.
 
     Examples
     --------
@@ -76,7 +73,8 @@ class LeanFunction(PerKeyFunction):
         return lambda number: Rows(batch, places[number], places[number + 1])
 
     def inputs_of_timeouts(self, clock: Clock) -> Inputs:
-        rows = Rows(RowBatch(_no_rows(self.input_schema), clock), 0, 0, timed_out=True)
+        nothing = pa.RecordBatch.from_pylist([], self.input_schema)
+        rows = Rows(RowBatch(nothing, clock), 0, 0, timed_out=True)
         return lambda number: rows
 
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
@@ -113,7 +111,3 @@ class LeanFunction(PerKeyFunction):
         now = clock.watermark_ms if self.time_mode == "event" else clock.processing_time_ms
         if now is not None and deadline_ms < now:
             raise ArgumentError(f"a deadline lies before the clock, which is at {now}", got=deadline_ms)
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)

@@ -1,34 +1,83 @@
-"""State values, keys and output of the lean form: plain Python values, times as NumPy has them, all in UTC."""
+"""State between two batches: tuples of Python values in a function's hands, one Arrow struct column at rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from unskew.errors import ArgumentError
-from unskew.spark.per_key.state_values import StateValues
+
+State = tuple[Any, ...]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-class PlainValues(StateValues):
-    """Converts state strictly: a value that does not fit its field is an error.
+class PlainValues:
+    """Converts the states of many keys at once, strictly: a value that does not fit its field is an error.
 
-    Examples
-    --------
     >>> values = PlainValues(pa.struct({"n": pa.int64(), "seen": pa.timestamp("us", "UTC")}))
     >>> kept = values.to_arrow([(5, np.datetime64("2024-02-29T12:00:00", "us")), None])
     >>> values.to_python(kept)
     [(5, np.datetime64('2024-02-29T12:00:00.000000')), None]
     """
 
+    def __init__(self, kind: pa.StructType) -> None:
+        self.kind = kind
+
     def column_to_python(self, column: pa.Array, position: int) -> list[Any]:
+        """Return a field of many states as a function gets it."""
         return to_python(column)
 
     def column_to_arrow(self, values: Sequence[Any], position: int) -> pa.Array:
+        """Return a field of many states, as a function gave it, as Arrow keeps it."""
         return to_arrow(values, self.kind.field(position).type)
+
+    def to_python(self, states: pa.StructArray) -> list[State | None]:
+        """Return states as tuples; None where there is none."""
+        there = states.drop_null()
+        columns = [self.column_to_python(column, i) for i, column in enumerate(there.flatten())]
+        tuples: list[State | None] = list(zip(*columns, strict=True)) if columns else [()] * len(there)
+        return spread(tuples, states, None)
+
+    def to_arrow(self, states: Sequence[State | None]) -> pa.StructArray:
+        """Return tuples, or None, as a column."""
+        blank = (None,) * self.kind.num_fields
+        absent = pa.array([state is None for state in states], pa.bool_())
+        rows = zip(*[blank if state is None else state for state in states], strict=True)
+        columns = [self.column_to_arrow(column, i) for i, column in enumerate(rows)]
+        if not columns:
+            columns = [pa.nulls(len(states), field.type) for field in self.kind]
+        return pa.StructArray.from_arrays(columns, fields=list(self.kind), mask=absent)
+
+
+def together(
+    convert: Callable[[list[T]], R], items: list[T], owners: Sequence[int], describe: Callable[[int], str]
+) -> R:
+    """Convert items all at once; if that fails, one by one, so that the error tells whose item is wrong."""
+    try:
+        return convert(items)
+    except Exception:
+        for item, owner in zip(items, owners, strict=True):
+            try:
+                convert([item])
+            except Exception as error:
+                error.add_note(describe(owner))
+                raise
+        raise
+
+
+def spread(known: list[Any], column: pa.Array, absent: Any) -> list[Any]:
+    """Put the values of a column that are not null back into their places, with `absent` between them."""
+    if not column.null_count:
+        return known
+    values = [absent] * len(column)
+    for place, value in zip(np.flatnonzero(column.is_valid()).tolist(), known, strict=True):
+        values[place] = value
+    return values
 
 
 def to_python(column: pa.Array) -> list[Any]:

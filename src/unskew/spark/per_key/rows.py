@@ -1,7 +1,8 @@
-"""The rows of one key as NumPy arrays, cut out of whole columns when they are asked for."""
+"""Rows of a lean function: in as NumPy arrays cut out of whole columns, out as tuples or columns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ColumnError
+from unskew.errors import ArgumentError, ColumnError
 from unskew.operators import Clock
 from unskew.operators.base import require_column
+from unskew.spark.per_key.plain_values import to_arrow, together
 
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
+Row = tuple[Any, ...]
+Output = Row | list[Row] | Mapping[str, Any] | None
 
 
 class Rows:
@@ -50,11 +54,9 @@ class Rows:
     def __getitem__(self, name: str) -> NDArray[Any]:
         values, valid = self._batch[name]
         if valid is not None and not valid[self._start : self._stop].all():
-            raise ColumnError(
-                "a column of integers has nulls" if values.dtype.kind != "b" else "a column of booleans has nulls",
-                where=f"column {name!r}",
-                hint=f"rows.filled({name!r}, 0) puts a value in their place, rows.valid({name!r}) tells where they are",
-            )
+            what = f"a column of {'booleans' if values.dtype.kind == 'b' else 'integers'} has nulls"
+            hint = f"rows.filled({name!r}, 0) puts a value in their place, rows.valid({name!r}) tells where they are"
+            raise ColumnError(what, where=f"column {name!r}", hint=hint)
         return values[self._start : self._stop]
 
     def filled(self, name: str, value: Any) -> NDArray[Any]:
@@ -79,7 +81,7 @@ class Rows:
 
 
 class RowBatch(dict[str, Column]):
-    """The columns of many keys' rows, converted on first use: the values, and where not null if that is not visible."""
+    """The columns of many keys' rows, converted on first use: values, and a mask of nulls that they cannot show."""
 
     def __init__(self, rows: pa.RecordBatch, clock: Clock) -> None:
         super().__init__()
@@ -94,3 +96,69 @@ class RowBatch(dict[str, Column]):
             column = column.fill_null(False if types.is_boolean(kind) else 0)
         self[name] = np.asarray(column.to_numpy(zero_copy_only=False)), valid
         return self[name]
+
+
+class RowOutput:
+    """Takes in the output of many calls and converts it together; errors describe the owner of what is wrong."""
+
+    def __init__(self, schema: pa.Schema, describe: Callable[[int], str] = str) -> None:
+        self._schema, self._describe = schema, describe
+        self._width = len(schema)
+        self._rows: list[Row] = []
+        self._owners: list[int] = []
+        self._batches: list[pa.RecordBatch] = []
+
+    def take(self, output: Any, owner: int) -> None:
+        """Take in the output of one call, an `Output`."""
+        if output is None:
+            return
+        if isinstance(output, tuple):
+            self._append(output, owner)
+        elif isinstance(output, list):
+            for row in output:
+                self._append(row, owner)
+        elif isinstance(output, Mapping):
+            self._flush()
+            self._batches.append(self._columns(output))
+        else:
+            hint = "return a tuple for one row, a list of tuples for several, a dict of columns for many, or None"
+            raise ArgumentError("a function cannot return this as output", got=type(output).__name__, hint=hint)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows, in the order in which they came."""
+        self._flush()
+        return pa.Table.from_batches(self._batches, self._schema)
+
+    def _append(self, row: Row, owner: int) -> None:
+        if not isinstance(row, tuple) or len(row) != self._width:
+            raise ArgumentError(f"a row of the output is a tuple of {self._width} values", got=row)
+        self._rows.append(row)
+        self._owners.append(owner)
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._batches.append(together(self._from_rows, self._rows, self._owners, self._describe))
+        self._rows, self._owners = [], []
+
+    def _from_rows(self, rows: list[Row]) -> pa.RecordBatch:
+        columns = zip(*rows, strict=True)
+        arrays = [to_arrow(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _columns(self, columns: Mapping[str, Any]) -> pa.RecordBatch:
+        if {*columns} != {*self._schema.names}:
+            hint = f"return {', '.join(self._schema.names)}"
+            raise ArgumentError("the output has other columns than its schema", got=[*columns], hint=hint)
+        lengths = {len(column) for column in columns.values() if _is_column(column)}
+        if len(lengths) > 1:
+            raise ArgumentError("the columns of the output differ in length", got=sorted(lengths))
+        length = lengths.pop() if lengths else 1
+        arrays = [
+            to_arrow(columns[name] if _is_column(columns[name]) else [columns[name]] * length, kind)
+            for name, kind in zip(self._schema.names, self._schema.types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, list, pa.Array))

@@ -13,7 +13,7 @@ from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.types import DataType, StructType
 
 from unskew.spark.per_key.arrow_settings import ArrowSettings
-from unskew.spark.per_key.state_values import StateValues
+from unskew.spark.per_key.plain_values import PlainValues
 
 Convert = Callable[[Any], Any]
 
@@ -33,22 +33,15 @@ _TAKEN_AS_IT_IS: dict[type[DataType], type] = {
 }
 
 
-class SparkValues(StateValues):
+class SparkValues(PlainValues):
     """Converts state as Spark does: a value that is not of the declared type becomes null, or is fitted to it.
 
     Spark pickles a state, sends it to the JVM and takes what it recognises: an integer in a double field is null, a
     larger integer is cut to its lower bits, anything in a string field becomes text.
-
-    Examples
-    --------
-    >>> values = SparkValues(StructType().add("n", spark_types.IntegerType()).add("x", spark_types.DoubleType()))
-    >>> kept = values.to_arrow([(5, 2.5), None, ((1 << 40) + 7, 3)])
-    >>> values.to_python(kept)
-    [(5, 2.5), None, (7, None)]
     """
 
     def __init__(self, schema: StructType) -> None:
-        # local time zones are none of the state's business: timestamps are instants
+        # timestamps are instants, so the session's time zone does not matter
         super().__init__(pa.struct(list(ArrowSettings().arrow_schema(schema))))
         self._schema = schema
 
@@ -71,7 +64,7 @@ class SparkValues(StateValues):
 
 
 def from_python(kind: DataType) -> Convert:
-    """Return how Spark's JVM side turns an internal value into one of the declared type; null if it knows no way."""
+    """Return how Spark's JVM side turns an internal value into the declared type; null if it cannot."""
     convert = _from_python(kind)
     return lambda value: None if value is None else convert(value)
 
@@ -99,15 +92,11 @@ def _from_python(kind: DataType) -> Convert:
         key, item = from_python(kind.keyType), from_python(kind.valueType)
         return lambda value: [(key(k), item(v)) for k, v in value.items()] if isinstance(value, dict) else None
     if isinstance(kind, StructType):
-        return _struct(kind)
+        converters = [from_python(field.dataType) for field in kind.fields]
+        return lambda value: tuple(convert(each) for convert, each in zip(converters, value, strict=True))
     if isinstance(kind, spark_types.UserDefinedType):
         return from_python(kind.sqlType())
     return lambda value: value  # dates and times, which toInternal has made numbers
-
-
-def _struct(kind: StructType) -> Convert:
-    converters = [from_python(field.dataType) for field in kind.fields]
-    return lambda value: tuple(convert(each) for convert, each in zip(converters, value, strict=True))
 
 
 def _is_sequence(value: Any) -> bool:

@@ -15,7 +15,6 @@ import pyarrow.dataset
 from pyspark.sql import SparkSession
 
 from unskew.errors import StateError
-from unskew.spark import session
 from unskew_lab.bench.count_and_sum import CHANNELS, balanced_function, balanced_sums, native_function, native_sums
 from unskew_lab.bench.harness import Benchmark, Row, interleave
 from unskew_lab.bench.peers.bytewax_flow import BYTEWAX
@@ -24,7 +23,7 @@ from unskew_lab.bench.peers.peer import Peer, Totals
 from unskew_lab.bench.peers.polars_frames import POLARS
 from unskew_lab.bench.peers.skew_join import joins, write_table
 from unskew_lab.bench.peers.spark_state import transform_with_state
-from unskew_lab.bench.streams import NATIVE_STATE, Start, batch_seconds, write_files
+from unskew_lab.bench.streams import Start, batch_seconds, temporary_session, write_files
 
 PEERS = (POLARS, BYTEWAX, FLINK)
 ON_SPARK: Mapping[str, Start] = {
@@ -48,40 +47,26 @@ class PeersBenchmark(Benchmark):
     summary: ClassVar[str] = "a running count and sum per key, beside what people might pick instead"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, on fewer rows."""
         rows, batches, keys = (20_000, 4, 5_000) if quick else (200_000, 8, 50_000)
         with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
             folder = Path(home) / "rows"
             write_files(folder, batches=batches, rows=rows, keys=keys)
             write_table(Path(home) / "table", keys)
             speeds = dict(self._in_one_process(folder, rows * batches, repeats=3))
-            spark = session(master="local[2,4]", config={**NATIVE_STATE, "spark.sql.shuffle.partitions": str(CHANNELS)})
-            try:
+            with temporary_session("local[2,4]", {"spark.sql.shuffle.partitions": str(CHANNELS)}) as spark:
                 speeds |= _on_spark(spark, folder, rows, rounds=1 if quick else 2)
                 joined = interleave(joins(spark, folder, Path(home) / "table"), repeats=3)
-            finally:
-                spark.stop()
         ours = median(speeds["unskew, aggregate"])
         self.note(
             "Spark and unskew pay for planning, state store and commit in every batch, whatever its size; Polars and "
             "bytewax keep state in one process, lose it with that, and are timed over all batches together."
         )
         name = f"running count and sum, {rows:,} rows a batch"
-        plain = joined["Spark, plain join"].median_seconds
+        join, plain = "the same rows joined with a table, as a batch job", joined["Spark, plain join"].median_seconds
+        times = {who: (timing.median_seconds, timing.samples) for who, timing in joined.items()}
         return [
             *(Row(name, who, median(s), "M rows/s", ratio=median(s) / ours, samples=s) for who, s in speeds.items()),
-            *(
-                Row(
-                    "the same rows joined with a table, as a batch job",
-                    who,
-                    timing.median_seconds,
-                    "s",
-                    ratio=timing.median_seconds / plain,
-                    better="lower",
-                    samples=timing.samples,
-                )
-                for who, timing in joined.items()
-            ),
+            *(Row(join, who, t, "s", ratio=t / plain, better="lower", samples=s) for who, (t, s) in times.items()),
         ]
 
     def _in_one_process(self, folder: Path, rows: int, repeats: int) -> Iterator[tuple[str, list[float]]]:

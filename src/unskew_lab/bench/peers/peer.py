@@ -6,35 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-Totals = dict[str, tuple[int, float]]
-"""Count and sum of each key."""
+Totals = dict[str, tuple[int, float]]  # count and sum of each key
 
 
 @dataclass(frozen=True)
 class Peer:
-    """An engine.
+    """An engine."""
 
-    Parameters
-    ----------
-    name
-        What it is called in the report.
-    run
-        Reads a folder of Parquet files in order, with columns ``key`` and ``value``, gives every key's running count
-        and sum as it goes, and returns the last ones. The time that it takes is measured, without `missing`.
-    missing
-        Returns why it cannot run here, or None.
-    """
-
-    name: str
+    name: str  # what it is called in the report
+    # reads a folder of Parquet files in order, with columns key and value, gives every key's running count and sum as
+    # it goes, and returns the last ones. The time that it takes is measured, without `missing`.
     run: Callable[[Path], Totals]
-    missing: Callable[[], str | None]
+    missing: Callable[[], str | None]  # returns why it cannot run here, or None
 
 
 def not_installed(package: str, extra: str = "pip install 'unskew[peers]'") -> Callable[[], str | None]:
     """Return a function that says that a package is not there, if so.
 
-    Examples
-    --------
     >>> not_installed("json")() is None
     True
     >>> not_installed("no_such_package")()

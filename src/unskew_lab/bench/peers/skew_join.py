@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
+from unskew_lab.bench.streams import settings
+
 PARTITIONS = 8
 VERSIONS = 20  # rows of the table for each key, so that a hot key is work and not only reading
 SMALL_PARTITION = str(256 << 10)  # Spark takes partitions for skewed from 256 MB on, which these are not
@@ -29,7 +31,7 @@ def joins(spark: SparkSession, rows: Path, table: Path) -> dict[str, Callable[[]
     """Return ways to join; each gives the sum of the products."""
 
     def join(adaptive: bool) -> float:
-        settings = {
+        ways = {
             "spark.sql.adaptive.enabled": str(adaptive).lower(),
             "spark.sql.adaptive.skewJoin.enabled": str(adaptive).lower(),
             "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": SMALL_PARTITION,
@@ -38,15 +40,9 @@ def joins(spark: SparkSession, rows: Path, table: Path) -> dict[str, Callable[[]
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.sql.shuffle.partitions": str(PARTITIONS),
         }
-        before = {name: spark.conf.get(name, None) for name in settings}
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        try:
+        with settings(spark, ways):
             joined = spark.read.parquet(str(rows)).join(spark.read.parquet(str(table)), "key")
             [found] = joined.agg(sql.sum(sql.col("value") * sql.col("weight"))).collect()
             return float(found[0])
-        finally:
-            for name, earlier in before.items():
-                spark.conf.unset(name) if earlier is None else spark.conf.set(name, earlier)
 
     return {"Spark, plain join": lambda: join(False), "Spark, adaptive skew join": lambda: join(True)}

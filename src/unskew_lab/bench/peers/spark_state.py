@@ -10,18 +10,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from unskew_lab.bench.count_and_sum import OUTPUT, STATE
-from unskew_lab.bench.streams import discard
+from unskew_lab.bench.streams import Sink, discard, start
 
 
 class Sums(StatefulProcessor):
     """Count and sum in one value."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the value."""
         self._sums = handle.getValueState("sums", STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        """Add the rows of a key."""
         n, total = self._sums.get() if self._sums.exists() else (0, 0.0)  # type: ignore[misc]
         for frame in rows:
             n += len(frame)
@@ -33,8 +31,7 @@ class Sums(StatefulProcessor):
         """Close nothing."""
 
 
-def transform_with_state(events: DataFrame, checkpoint: str) -> Any:
+def transform_with_state(events: DataFrame, checkpoint: str, sink: Sink = discard) -> Any:
     """Start the query."""
     sums = events.groupBy("key").transformWithStateInPandas(Sums(), OUTPUT, "Update", "None")
-    writer = sums.writeStream.outputMode("update").option("checkpointLocation", checkpoint)
-    return writer.foreachBatch(discard).trigger(availableNow=True).start()
+    return start(sums, checkpoint, sink)

@@ -42,7 +42,6 @@ class RaceBenchmark(Benchmark):
     summary: ClassVar[str] = "saturated streams under the papers' ways to partition them, in one runtime"
 
     def run(self, quick: bool) -> list[Row]:
-        """Measure; quickly, one stream and the contenders that matter most."""
         if quick:
             return self.run_parts(quick_parts(), Runs())
         minutes = float(os.environ.get("UNSKEW_BENCH_MINUTES", BUDGET_MINUTES))

@@ -17,42 +17,21 @@ BEST = ", sigma "
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to partition.
+    """A way to partition."""
 
-    Parameters
-    ----------
-    name
-        What it is called in results.
-    options
-        Of `unskew.balance`.
-    salted
-        Whether keys are salted by hand, and the salts added up afterwards.
-    even
-        Whether every channel has exactly its share of the work, the bound for all others.
-    tolerance
-        Overload that it lets pass.
-    """
-
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    salted: bool = False
-    even: bool = False
-    tolerance: float = TOLERANCE
+    name: str  # what it is called in results
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `unskew.balance`
+    salted: bool = False  # whether keys are salted by hand, and the salts added up afterwards
+    even: bool = False  # whether every channel has exactly its share of the work, the bound for all others
+    tolerance: float = TOLERANCE  # overload that it lets pass
 
     @property
     def scheme(self) -> bool:
-        """Whether a splitting scheme routes all rows to workers."""
         return self.options.get("split") not in (None, "auto")
 
     @property
-    def merges(self) -> bool:
-        """Whether it needs an operator that can put partial results together."""
-        return self.salted or "split" in self.options
-
-    @property
     def one_owner(self) -> bool:
-        """Whether each key has one owner, whom a planner chooses."""
-        return not self.merges and self.options["planner"] != "keep"
+        return not self.salted and "split" not in self.options and self.options["planner"] != "keep"
 
 
 def mixed(tolerance: float) -> Contender:
@@ -76,8 +55,6 @@ def readj(tolerance: float = TOLERANCE, sigmas: Iterable[float] = SIGMAS) -> lis
 def best_of(seconds: Mapping[str, float]) -> dict[str, str]:
     """Return the fastest of each contender's variants, by the name that they share.
 
-    Examples
-    --------
     >>> best_of({"readj, sigma 0.1": 9.0, "readj, sigma 0.01": 7.0, "Mixed 0.08": 5.0})
     {'readj': 'readj, sigma 0.01', 'Mixed 0.08': 'Mixed 0.08'}
     """

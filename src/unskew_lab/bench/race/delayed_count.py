@@ -20,32 +20,17 @@ class DelayedCount(Mergeable):
     """Counts the rows of each key, and takes its time for each of them where the work is done.
 
     Waiting instead of working lets a few cores imitate many saturated machines: a channel that waits holds no core.
+    The time is spent by the ``"owner"``, the channel that gets the tuple, or by the ``"worker"``, where a splitting
+    scheme has sent it; owners then only add up. With `even_tuples`, every owner waits for that many tuples, whatever
+    it was sent: with an even share of the batch, nothing but the balance is perfect.
 
-    Parameters
-    ----------
-    seconds_per_tuple
-        How long a tuple takes.
-    where
-        ``"owner"``: on the channel that gets the tuple. ``"worker"``: where a splitting scheme has sent it; owners only
-        add up.
-    even_tuples
-        What every channel takes its time for, whatever it was sent: an even share of the batch makes a query in which
-        nothing but the balance is perfect.
-
-    Examples
-    --------
     >>> from unskew.testing import run
     >>> rows = pa.table({"key": ["a", "b", "a"]})
     >>> run(DelayedCount(0.0), [rows], key="key").outputs[0].to_pylist()
     [{'key': 'a', 'n': 2}, {'key': 'b', 'n': 1}]
     """
 
-    def __init__(
-        self,
-        seconds_per_tuple: float,
-        where: Where = "owner",
-        even_tuples: float | None = None,
-    ) -> None:
+    def __init__(self, seconds_per_tuple: float, where: Where = "owner", even_tuples: float | None = None) -> None:
         self.seconds_per_tuple, self.where, self.even_tuples = seconds_per_tuple, where, even_tuples
 
     def __repr__(self) -> str:
@@ -53,32 +38,26 @@ class DelayedCount(Mergeable):
 
     @property
     def value_schema(self) -> pa.Schema:
-        """The count."""
         return pa.schema([("n", pa.int64())])
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The key and its count."""
         return pa.schema([*self.key_schema, ("n", pa.int64())])
 
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
-        """Count rows; workers take their time."""
         if self.where == "worker":
             spend(self.seconds_per_tuple * rows.num_rows, "wait")
         return pa.table([pa.array(groups.counts)], schema=self.value_schema)
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
-        """Add counts up."""
         counts = pc.fill_null(values.column("n"), 0).to_numpy()
         total = add_up(counts, groups.group_of_row, len(groups)).astype(np.int64)
         return pa.table([pa.array(total)], schema=self.value_schema)
 
     def finish(self, keys: pa.Table, values: pa.Table) -> pa.Table:
-        """Return keys and counts."""
         return pa.Table.from_arrays([*keys.columns, *values.columns], schema=self.output_schema)
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
-        """Add up; owners take their time for the tuples that they were sent, also those combined on the way."""
         if self.where == "owner":
             sent: Any = pc.sum(rows.column("n")).as_py() or 0
             spend(self.seconds_per_tuple * (sent if self.even_tuples is None else self.even_tuples), "wait")

@@ -13,19 +13,8 @@ from unskew_lab.bench.work import spend
 
 
 class DelayedJoin(SelfJoin):
-    """Pairs rows of a key that are close in time, and waits for each row. Its keys cannot be split.
+    """Pairs rows of a key that are close in time, and waits for each row as `DelayedCount` does. Keys cannot be split.
 
-    Parameters
-    ----------
-    seconds_per_tuple
-        How long a tuple takes.
-    within
-        How far apart the rows of a pair may be.
-    even_tuples
-        What every channel waits for, whatever it was sent; see `DelayedCount`.
-
-    Examples
-    --------
     >>> from datetime import datetime
     >>> from unskew.testing import run
     >>> at = [datetime(2024, 1, 1, 9, minute) for minute in (0, 3, 30)]
@@ -42,7 +31,6 @@ class DelayedJoin(SelfJoin):
         return "DelayedJoin()"
 
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
-        """Pair rows, then wait; planners go by the rows, which is what takes the time."""
         made = super().update(state, groups, rows, clock)
         spend(self.seconds_per_tuple * (rows.num_rows if self.even_tuples is None else self.even_tuples), "wait")
-        return replace(made, seconds=None)
+        return replace(made, seconds=None)  # planners go by the rows, which is what takes the time

@@ -14,31 +14,16 @@ UTILISATION = 0.9
 
 @dataclass(frozen=True)
 class Measured:
-    """The measured batches of one run.
+    """The measured batches of one run."""
 
-    Parameters
-    ----------
-    seconds
-        What each batch took, from the commit of the one before to the end of its sink.
-    overload
-        What the fullest channel had over the mean, max/mean - 1.
-    channels
-        Channels in use.
-    moved_bytes, state_bytes
-        State that moved in each batch, and state held at the end of each.
-    table_keys
-        Entries of the routing table.
-    planning_seconds
-        What each plan took.
-    """
-
-    seconds: list[float]
-    overload: list[float]
-    channels: list[int]
+    seconds: list[float]  # what each batch took, from the commit of the one before to the end of its sink
+    overload: list[float]  # what the fullest channel had over the mean, max/mean - 1
+    channels: list[int]  # channels in use
+    # moved_bytes, state_bytes: state that moved in each batch, and state held at the end of each
     moved_bytes: list[int]
     state_bytes: list[int]
-    table_keys: list[int]
-    planning_seconds: list[float]
+    table_keys: list[int]  # entries of the routing table
+    planning_seconds: list[float]  # what each plan took
 
     @classmethod
     def of(cls, query: Any, seconds: Mapping[int, float], skipped: int) -> Measured:
@@ -58,7 +43,6 @@ class Measured:
 
     @property
     def total_seconds(self) -> float:
-        """What all batches took."""
         return float(np.sum(self.seconds))
 
     @property
@@ -73,28 +57,16 @@ class Measured:
 
     @property
     def moved_share(self) -> float:
-        """Share of the state that moved per batch."""
         return float(np.mean(np.divide(self.moved_bytes, np.maximum(self.state_bytes, 1))))
 
 
 def batches_until_even(
     overload: Sequence[float], changes: Sequence[int], limit: float, *, none: float = float("nan")
 ) -> list[float]:
-    """Return, for every change, how many batches were too uneven before the first that was not.
+    """Return, for every change, how many batches were over the limit before the first that was not.
 
-    Parameters
-    ----------
-    overload
-        Of each batch.
-    changes
-        The batches that were the first after a change.
-    limit
-        What counts as even.
-    none
-        Given where no batch was, until the next change.
+    `changes` are the first batches after a change. Where every batch until the next change is over it, return `none`.
 
-    Examples
-    --------
     >>> batches_until_even([0.7, 0.7, 0.05, 0.04, 0.6, 0.5], changes=[0, 4], limit=0.08)
     [2.0, nan]
     """
@@ -109,8 +81,6 @@ def batches_until_even(
 def by_chance(tuples_per_channel: float) -> float:
     """Return the overload that chance alone may add: three standard deviations of a channel's count.
 
-    Examples
-    --------
     >>> round(by_chance(10_000), 3)
     0.03
     """
@@ -123,8 +93,6 @@ def event_latencies(seconds: Sequence[float], interval_seconds: float) -> NDArra
     Rows of a batch come evenly within one interval. A batch starts when its rows are there and the one before has
     ended, and takes what it took. A contender that is slower than the rows come falls behind ever further.
 
-    Examples
-    --------
     >>> event_latencies([1.0, 3.0, 1.0], interval_seconds=2.0).tolist()
     [2.0, 4.0, 3.0]
     """

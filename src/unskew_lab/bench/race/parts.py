@@ -34,13 +34,7 @@ BOUNDS = (ROUND_ROBIN, SPARKS_HASH)
 
 @dataclass(frozen=True)
 class Part:
-    """One stream and who runs on it.
-
-    Parameters
-    ----------
-    stream, contenders, setup
-        What runs.
-    """
+    """One stream and who runs on it."""
 
     stream: Stream
     contenders: Sequence[Contender]

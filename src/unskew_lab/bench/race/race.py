@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -17,7 +17,6 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.operators import Operator
-from unskew.spark import session
 from unskew.spark.local_session import SHORT_RUN
 from unskew_lab.bench.lane import Then, by_turns
 from unskew_lab.bench.race.contenders import PKG, SPARKS_HASH, Contender
@@ -25,7 +24,7 @@ from unskew_lab.bench.race.delayed_count import DelayedCount
 from unskew_lab.bench.race.delayed_join import DelayedJoin
 from unskew_lab.bench.race.measures import Measured
 from unskew_lab.bench.race.streams import CHANNELS, Stream, shifting
-from unskew_lab.bench.streams import discard
+from unskew_lab.bench.streams import discard, temporary_session
 
 ATTEMPTS = 3
 MOST_AT_ONCE = 8
@@ -35,69 +34,41 @@ WITHIN = "20 seconds"
 
 @dataclass(frozen=True)
 class Setup:
-    """How a race is run.
+    """How a race is run."""
 
-    Parameters
-    ----------
-    channels
-        Channels of every contender.
-    work_seconds
-        What a batch takes on perfectly even channels, but for the fixed cost of a batch.
-    short
-        Whether the whole race takes a few minutes, so that compiling thoroughly does not pay.
-    resize_to, resize_at
-        Another number of channels, asked for after that measured batch.
-    """
-
-    channels: int = CHANNELS
-    work_seconds: float = 3.0
-    short: bool = False
+    channels: int = CHANNELS  # channels of every contender
+    work_seconds: float = 3.0  # what a batch takes on perfectly even channels, but for the fixed cost of a batch
+    short: bool = False  # whether the whole race takes a few minutes, so that compiling thoroughly does not pay
+    # resize_to, resize_at: another number of channels, asked for after that measured batch
     resize_to: int | None = None
     resize_at: int = 0
 
     def seconds_per_tuple(self, stream: Stream) -> float:
-        """Return what a tuple takes."""
         return self.work_seconds * self.channels / stream.rows
 
     @property
     def threads(self) -> str:
-        """Spark's master: so many local threads that no task ever waits for one."""
         return f"local[{self.channels + 2},{ATTEMPTS}]"
 
-    @contextmanager
-    def spark(self) -> Iterator[SparkSession]:
-        """Run a session that ends with the race."""
+    def spark(self) -> AbstractContextManager[SparkSession]:
         config = {"spark.sql.streaming.numRecentProgressUpdates": "1000", **(SHORT_RUN if self.short else {})}
-        spark = session(self.threads, config)
-        try:
-            yield spark
-        finally:
-            spark.stop()
+        return temporary_session(self.threads, config)
 
 
 class Runs:
-    """Runs that have ended, one file each, so that a race goes on where it was broken off.
-
-    Parameters
-    ----------
-    folder
-        Where they are kept; None keeps nothing.
-    """
+    """Runs that have ended, one file each, so that a race goes on where it was broken off."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
     def have(self, stream: Stream, contenders: Iterable[Contender], setup: Setup) -> bool:
-        """Tell whether all of them have run."""
         return all(self.get(stream, contender, setup) is not None for contender in contenders)
 
     def get(self, stream: Stream, contender: Contender, setup: Setup) -> Measured | None:
-        """Return what was measured, if it was."""
         path = self._path(stream, contender, setup)
         return Measured(**json.loads(path.read_text())["measured"]) if path and path.exists() else None
 
     def put(self, stream: Stream, contender: Contender, setup: Setup, measured: Measured) -> None:
-        """Keep what was measured."""
         path = self._path(stream, contender, setup)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +103,6 @@ def race(
 def _by_turns(
     spark: SparkSession, home: Path, stream: Stream, contenders: Sequence[Contender], setup: Setup
 ) -> list[tuple[Contender, Measured]]:
-    """Let contenders run a batch each in turn, until all have run all."""
     lanes = by_turns(
         {
             each.name: partial(
@@ -182,5 +152,4 @@ def _operator(stream: Stream, contender: Contender, setup: Setup) -> Operator:
 
 
 def _second_phase(rows: DataFrame, batch_id: int) -> None:
-    """Add up the salts of each key, as people do who salt by hand."""
     discard(rows.groupBy("key").agg(sql.sum("n").alias("n")), batch_id)

@@ -54,14 +54,11 @@ def _measures(
     yield Row(f"{where}: overload, median", who, float(np.median(overload)), "", better="lower", samples=overload)
     if contender.one_owner:
         changes = stream.changes if setup.resize_to is None else measured.resized or stream.changes
-        waits = batches_until_even(overload, changes, _limit(stream, contender, setup), none=float(stream.hold))
+        limit = contender.tolerance + by_chance(stream.rows / setup.channels)
+        waits = batches_until_even(overload, changes, limit, none=float(stream.hold))
         yield Row(f"{where}: {UNEVEN}", who, float(np.max(waits)), "", better="lower", samples=waits)
         yield Row(f"{where}: state moved a batch", who, 100 * measured.moved_share, "%", better="lower")
         yield Row(f"{where}: keys in the table", who, float(max(measured.table_keys)), "", better="lower")
     if measured.planning_seconds and contender.one_owner:
         plan = 1e3 * float(np.median(measured.planning_seconds))
         yield Row(f"{where}: plan", who, plan, "ms", better="lower")
-
-
-def _limit(stream: Stream, contender: Contender, setup: Setup) -> float:
-    return contender.tolerance + by_chance(stream.rows / setup.channels)

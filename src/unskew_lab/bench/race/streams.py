@@ -18,9 +18,9 @@ from unskew.workloads.zipf import Zipf
 
 CHANNELS = 10
 KEYS = 100_000
+# places by which keys shift. Under a hash, the fullest of ten channels then has 1.70 times the mean at Zipf 1.0: the
+# median of all shifts, of which one in ten gives less than 1.54 and one in ten more than 2.03.
 SHIFT = 17_121
-"""Places by which keys shift. Under a hash, the fullest of ten channels then has 1.70 times the mean at Zipf 1.0: the
-median of all shifts, of which one in ten gives less than 1.54 and one in ten more than 2.03."""
 COLUMNS = ["key", "event_time", "sequence"]
 Work = Literal["count", "join"]
 
@@ -32,39 +32,22 @@ class Stream:
     The first batches are interval 0 and warm up: Python starts, state appears, tables fill. They count for nothing.
     Then come `epochs` intervals of `hold` batches; at the first batch of each, the workload has changed.
 
-    Parameters
-    ----------
-    name
-        What it is called in results.
-    workload
-        Where rows come from.
-    rows
-        Rows of a batch.
-    epochs, hold
-        Intervals that are measured, and batches of each.
-    warm_up
-        Batches before that.
-    work
-        What is done with the rows.
-
-    Examples
-    --------
     >>> stream = Stream("Zipf", Zipf(), rows=100, epochs=2, hold=5, warm_up=3)
     >>> stream.batches, [stream.interval(batch) for batch in (0, 2, 3, 7, 8)], stream.changes
     (13, [0, 0, 1, 1, 2], (0, 5))
     """
 
-    name: str
-    workload: Workload
-    rows: int = 200_000
+    name: str  # what it is called in results
+    workload: Workload  # where rows come from
+    rows: int = 200_000  # rows of a batch
+    # epochs, hold: intervals that are measured, and batches of each
     epochs: int = 2
     hold: int = 10
-    warm_up: int = 6
-    work: Work = "count"
+    warm_up: int = 6  # batches before that
+    work: Work = "count"  # what is done with the rows
 
     @property
     def batches(self) -> int:
-        """Batches in all."""
         return self.warm_up + self.epochs * self.hold
 
     @property
@@ -73,22 +56,18 @@ class Stream:
         return tuple(range(0, self.epochs * self.hold, self.hold))
 
     def interval(self, batch: int) -> int:
-        """Return the workload's interval that a batch is part of."""
         return 0 if batch < self.warm_up else 1 + (batch - self.warm_up) // self.hold
 
     def batch(self, number: int) -> pa.RecordBatch:
-        """Return the rows of a batch."""
         parts, part = self.warm_up, number
         if number >= self.warm_up:
             parts, part = self.hold, (number - self.warm_up) % self.hold
         return self.workload.rows(self.interval(number), self.rows * parts, part, parts).select(COLUMNS)
 
     def write(self, folder: Path) -> None:
-        """Write one file per batch."""
         write_batches(folder, (pa.Table.from_batches([self.batch(number)]) for number in range(self.batches)))
 
     def read(self, spark: SparkSession, folder: Path) -> DataFrame:
-        """Return the files as a stream, one per batch."""
         fields = pa.schema([self.workload.schema.field(name) for name in COLUMNS])
         files = spark.readStream.schema(from_arrow_schema(fields)).option("maxFilesPerTrigger", 1).parquet(str(folder))
         return files.withWatermark("event_time", "1 second") if self.work == "join" else files

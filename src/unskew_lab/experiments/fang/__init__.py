@@ -8,9 +8,20 @@ from unskew_lab.experiments.base import Experiment
 from unskew_lab.experiments.fang.figures import figures
 from unskew_lab.experiments.fang.grid import Trial, trials
 from unskew_lab.experiments.fang.results import Results
+from unskew_lab.experiments.fang.running import judge_running
 from unskew_lab.experiments.fang.stream import follow
 from unskew_lab.experiments.fang.theorems import count_violations
-from unskew_lab.experiments.fang.verdicts import claims
+from unskew_lab.experiments.fang.verdicts import (
+    judge_channels,
+    judge_compact,
+    judge_keys,
+    judge_rates,
+    judge_skew,
+    judge_tables,
+    judge_theorems,
+    judge_tolerances,
+    judge_windows,
+)
 from unskew_lab.experiments.runner import Measures
 
 
@@ -28,5 +39,16 @@ class Fang(Experiment):
     grid = staticmethod(trials)
     measure = staticmethod(run_trial)
     results = Results
-    judges = (claims,)
+    judges = (
+        judge_skew,
+        judge_channels,
+        judge_tolerances,
+        judge_keys,
+        judge_compact,
+        judge_rates,
+        judge_running,
+        judge_tables,
+        judge_windows,
+        judge_theorems,
+    )
     figures = staticmethod(figures)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from unskew_lab.experiments.drawing import picture
 from unskew_lab.experiments.fang.results import Curve, Results
 
 MARKS = {"mixed": "o-", "mintable": "s--", "mixedbf": "^:", "readj": "d-.", "minmig": "v-"}
@@ -19,12 +19,9 @@ def figures(results: Results, folder: Path) -> list[Path]:
     """Draw all figures into `folder`; returns the files."""
     drawn = []
     for name, draw in _FIGURES.items():
-        figure = Figure(figsize=(9, 3.6), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        draw(results, left, right)
-        path = folder / f"fang_{name}.png"
-        figure.savefig(path, dpi=120)
-        drawn.append(path)
+        drawn.append(folder / f"fang_{name}.png")
+        with picture(drawn[-1], 9, 3.6, columns=2) as (left, right):
+            draw(results, left, right)
     return drawn
 
 
@@ -108,8 +105,7 @@ def _line(axes: Axes, curve: Curve, mark: str, label: str, scale: float, fill: s
 
 
 def _finish(axes: Axes, x: str, y: str, *, log_x: bool = False, log_y: bool = False) -> None:
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set(xlabel=x, ylabel=y)
     if log_x:
         axes.set_xscale("log")
     if log_y:

@@ -11,42 +11,26 @@ class Trial:
     """One run: a planner adapts to a drifting stream interval by interval, or theorems are put to the test.
 
     Defaults are those of the paper's Table II as far as they can be told; the print of the defaults is lost.
-
-    Parameters
-    ----------
-    figure
-        Figure that it belongs to, or ``"theorems"``.
-    planner
-        Name in the registry.
-    channels, keys, skew, rate
-        N_D, K, the exponent z of Zipf's law, and the fluctuation rate f.
-    tolerance, table_cap, window, exponent
-        theta_max, A_max, w and beta.
-    degree
-        r of the compact representation; -1 plans on the keys themselves.
-    threshold_scale
-        sigma, for Readj.
-    intervals, warm_up
-        How many intervals to run, and how many of them not to count. For theorems: how many problems.
-    seed
-        Chooses one of many equally likely streams.
     """
 
-    figure: str
-    planner: str
+    figure: str  # figure that it belongs to, or "theorems"
+    planner: str  # name in the registry
+    # channels, keys, skew, rate: N_D, K, the exponent z of Zipf's law, and the fluctuation rate f
     channels: int = 15
     keys: int = 100_000
     skew: float = 0.85
     rate: float = 1.0
+    # tolerance, table_cap, window, exponent: theta_max, A_max, w and beta
     tolerance: float = 0.08
     table_cap: int = 3000
     window: int = 1
     exponent: float = 1.5
-    degree: int = -1
-    threshold_scale: float = 0.1
+    degree: int = -1  # r of the compact representation; -1 plans on the keys themselves
+    threshold_scale: float = 0.1  # sigma, for Readj
+    # intervals, warm_up: how many intervals to run, and how many of them not to count. For theorems: how many problems.
     intervals: int = 50
     warm_up: int = 5
-    seed: int = 0
+    seed: int = 0  # chooses one of many equally likely streams
 
 
 @dataclass(frozen=True)
@@ -178,5 +162,4 @@ def _exponents(s: Scale, seed: int) -> Iterator[Trial]:
 
 
 def _length(s: Scale, intervals: int, seed: int, window: int = 1) -> dict[str, int]:
-    """Return how long to run: what is counted begins when the window is full."""
     return {"intervals": intervals + window - 1, "warm_up": s.warm_up + window - 1, "seed": seed}

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from unskew_lab.experiments.fang.grid import Trial
+from unskew_lab.experiments.runner import matches
 
 Curve = dict[Any, float]
 Summary = Callable[[list[float]], Any]
@@ -17,8 +18,6 @@ Summary = Callable[[list[float]], Any]
 class Results:
     """Trials and their measures.
 
-    Examples
-    --------
     >>> fast, slow = (Trial(figure="9", planner="mixed", tolerance=t) for t in (0.2, 0.02))
     >>> results = Results([(slow, {"plan_seconds": [3.0, 5.0]}), (fast, {"plan_seconds": [1.0]})])
     >>> results.curve("plan_seconds", "tolerance", figure="9")
@@ -30,38 +29,28 @@ class Results:
 
     def values(self, measure: str, **where: object) -> list[float]:
         """Return all numbers of a measure from the trials that match."""
-        found = [
-            value for trial, measures in self.rows if _matches(trial, where) for value in measures.get(measure, [])
-        ]
+        found = [value for trial, measures in self.rows if matches(trial, where) for value in measures.get(measure, [])]
         if not found:
             raise LookupError(f"no trial measured {measure} where {where}")
         return found
 
     def value(self, measure: str, how: Summary = np.mean, **where: object) -> float:
-        """Return one number for a measure: by default the mean over intervals and seeds."""
         return float(how(self.values(measure, **where)))
 
     def curve(self, measure: str, over: str, how: Summary = np.mean, **where: object) -> Curve:
         """Return the measure for each value of a parameter, in ascending order."""
-        points = sorted({getattr(trial, over) for trial, _ in self.rows if _matches(trial, where)})
+        points = sorted({getattr(trial, over) for trial, _ in self.rows if matches(trial, where)})
         return {point: self.value(measure, how, **where, **{over: point}) for point in points}
 
     def series(self, measure: str, **where: object) -> list[float]:
-        """Return a measure interval by interval, a mean over the seeds that match."""
-        runs = [measures[measure] for trial, measures in self.rows if _matches(trial, where)]
+        runs = [measures[measure] for trial, measures in self.rows if matches(trial, where)]
         means: list[float] = np.mean(runs, axis=0).tolist()
         return means
-
-
-def _matches(trial: Trial, where: dict[str, object]) -> bool:
-    return all(getattr(trial, name) == value for name, value in where.items())
 
 
 def trend(curve: Curve) -> float:
     """Return Spearman's rank correlation of a curve: 1 if it always rises, -1 if it always falls.
 
-    Examples
-    --------
     >>> trend({1: 0.5, 2: 0.7, 4: 3.0})
     1.0
     """

@@ -52,8 +52,8 @@ def follow(trial: Trial) -> Measures:
         loads += np.sort(problem.loads(answer.owner)) / problem.mean_load
         for name, value in {
             "migration_share": report.migration_share,
-            "overload_before": report.imbalance_before,
-            "overload_after": report.imbalance_after,
+            "overload_before": report.overload_before,
+            "overload_after": report.overload_after,
             "table_size": report.table_size,
             "moved_keys": report.moved_keys,
             "forced": report.forced,

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import ClassVar
 
 from unskew_lab.experiments.base import Experiment
-from unskew_lab.experiments.flux import verdicts_cpu, verdicts_memory, verdicts_skew
+from unskew_lab.experiments.flux import verdicts
 from unskew_lab.experiments.flux.figures import draw_all
 from unskew_lab.experiments.flux.grid import trials
 from unskew_lab.experiments.flux.results import Results, run_trial
 
 JUDGES = (
-    verdicts_cpu.baseline,
-    verdicts_cpu.figure_3,
-    verdicts_cpu.figure_6,
-    verdicts_cpu.figure_7,
-    verdicts_skew.figure_8,
-    verdicts_memory.figure_9,
-    verdicts_memory.figure_10,
-    verdicts_memory.text,
+    verdicts.baseline,
+    verdicts.figure_3,
+    verdicts.figure_6,
+    verdicts.figure_7,
+    verdicts.figure_8,
+    verdicts.figure_9,
+    verdicts.figure_10,
+    verdicts.text,
 )
 
 

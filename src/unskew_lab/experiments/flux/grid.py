@@ -16,34 +16,18 @@ FIGURES = ("3", "6", "7", "8", "9", "10", "memory", "mixed")
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One run of the simulator.
+    """One run of the simulator."""
 
-    Parameters
-    ----------
-    figure
-        Where its curve stands: a figure of the paper, ``"memory"`` for the text on many sites short of memory,
-        ``"mixed"`` for CPU load and lack of memory together. Figures 9 and 10 show the same runs.
-    series
-        Which curve.
-    x
-        Where on it: tuples of buffer (3), loaded sites (7), shortest collection in seconds (8), sites short of memory.
-    loaded
-        Sites under external load.
-    data
-        How the groups weigh.
-    seconds
-        Simulated time.
-    seed
-        Another stream, other loaded sites.
-    """
-
+    # where its curve stands: a figure of the paper, "memory" for the text on many sites short of memory, "mixed" for
+    # CPU load and lack of memory together. Figures 9 and 10 show the same runs.
     figure: str
-    series: str
+    series: str  # which curve
+    # where on it: tuples of buffer (3), loaded sites (7), shortest collection in seconds (8), sites short of memory
     x: float = 0.0
-    loaded: int = 0
-    data: Data = "uniform"
-    seconds: float = 30.0
-    seed: int = 0
+    loaded: int = 0  # sites under external load
+    data: Data = "uniform"  # how the groups weigh
+    seconds: float = 30.0  # simulated time
+    seed: int = 0  # another stream, other loaded sites
 
 
 @dataclass(frozen=True)
@@ -167,5 +151,4 @@ def setup_of(trial: Trial) -> Setup:
 
 
 def _memory(setup: Setup) -> Setup:
-    """Return the setup with the partitions of the experiments on memory: 128 per site, 6 MB each."""
     return replace(setup, partitions_per_node=128, state_tuples=75_000)

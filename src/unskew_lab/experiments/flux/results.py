@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unskew_lab.experiments.flux.grid import Trial, setup_of
-from unskew_lab.experiments.runner import Measures
+from unskew_lab.experiments.runner import Measures, matches
 from unskew_lab.simulation.cluster import simulate
 
 Column = NDArray[np.float64]
 Curve = dict[float, float]
-STEADY = 8
-"""Seconds at the end of a run over which a steady state is averaged."""
+STEADY = 8  # seconds at the end of a run over which a steady state is averaged
 
 
 def run_trial(trial: Trial) -> Measures:
@@ -43,8 +42,6 @@ def run_trial(trial: Trial) -> Measures:
 class Results:
     """Measures of trials by figure and curve.
 
-    Examples
-    --------
     >>> runs = [(Trial(figure="6", series="static", loaded=1, seed=s), {"throughput": [3.0, 1.0 + s]}) for s in (0, 1)]
     >>> Results(runs).seconds("6", "static").tolist()
     [3.0, 1.5]
@@ -56,15 +53,9 @@ class Results:
             self._runs[trial.figure, trial.series].append((trial, measures))
 
     def runs(self, figure: str, series: str, **where: object) -> list[Measures]:
-        """Return the runs of a curve, those whose trials agree with `where`."""
-        return [
-            measures
-            for trial, measures in self._runs[figure, series]
-            if all(getattr(trial, name) == value for name, value in where.items())
-        ]
+        return [measures for trial, measures in self._runs[figure, series] if matches(trial, where)]
 
     def seconds(self, figure: str, series: str, measure: str = "throughput", **where: object) -> Column:
-        """Return a measure second by second, as the mean over the seeds."""
         mean: Column = np.mean([run[measure] for run in self.runs(figure, series, **where)], axis=0)
         return mean
 
@@ -76,13 +67,12 @@ class Results:
         """Return the mean over time (over the last seconds only if `last` is given) for every x, over all seeds."""
         points: dict[float, list[float]] = defaultdict(list)
         for trial, measures in self._runs[figure, series]:
-            if all(getattr(trial, name) == value for name, value in where.items()):
+            if matches(trial, where):
                 points[trial.x].append(float(np.mean(measures[measure][-last:])))
         return {x: float(np.mean(values)) for x, values in sorted(points.items())}
 
     @property
     def baseline(self) -> float:
-        """Throughput of an undisturbed cluster."""
         return float(np.mean(self.each("6", "unperturbed")))
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import ClassVar
 
 from unskew_lab.experiments.base import Experiment
-from unskew_lab.experiments.gedik import verdicts_choices, verdicts_cost, verdicts_skew, verdicts_sweeps
+from unskew_lab.experiments.gedik import verdicts_balance, verdicts_cost
 from unskew_lab.experiments.gedik.chain import run_trial
 from unskew_lab.experiments.gedik.figures import draw_all
 from unskew_lab.experiments.gedik.grid import trials
 from unskew_lab.experiments.gedik.results import Results
 
 JUDGES = (
-    verdicts_skew.figure_3,
-    verdicts_skew.figure_4,
-    verdicts_sweeps.figure_5,
-    verdicts_sweeps.figure_6,
-    verdicts_choices.figure_7,
-    verdicts_choices.figure_8,
+    verdicts_balance.figure_3,
+    verdicts_balance.figure_4,
+    verdicts_balance.figure_5,
+    verdicts_balance.figure_6,
+    verdicts_cost.figure_7,
+    verdicts_cost.figure_8,
     verdicts_cost.figure_9,
     verdicts_cost.figure_10,
     verdicts_cost.figure_11,

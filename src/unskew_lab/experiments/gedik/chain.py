@@ -38,7 +38,6 @@ def run_trial(trial: Trial) -> Measures:
 
 
 def _follow_hash(trial: Trial) -> Measures:
-    """Measure the step to each number of channels under hashing alone."""
     measures: Measures = defaultdict(list)
     for channels in range(2 if trial.every else trial.channels, trial.channels + 1):
         before, after = (hashed(trial.method, trial.keys, n, trial.seed) for n in (channels - 1, channels))

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from unskew_lab.experiments.drawing import picture
 from unskew_lab.experiments.gedik.grid import METHODS, RESOURCES, TABLES, UTILITIES
 from unskew_lab.experiments.gedik.results import Curve, Results
-
-matplotlib.use("Agg")
 
 COLOURS = dict(zip(METHODS, ("tab:gray", "tab:orange", "tab:brown", "tab:green", "tab:blue", "tab:red"), strict=True))
 MEASURES = {"m": "relative migration m", "b": "relative imbalance b"}
@@ -67,18 +64,16 @@ def _with_hashing(r: Results) -> Callable[[str, str, str], Curve]:
 def _sweeps(
     curve: Callable[[str, str, str], Curve], combinations: Sequence[str], label: str, path: Path, log: bool = False
 ) -> None:
-    figure = Figure(figsize=(9, 3.2 * len(combinations)), layout="constrained")
-    axes = figure.subplots(len(combinations), 2, squeeze=False)
-    for row, resources in zip(axes, combinations, strict=True):
-        for axis, (name, title) in zip(row, MEASURES.items(), strict=True):
-            for method in METHODS:
-                _line(axis, curve(name, method, resources), method)
-            axis.axhline(1.0, color="black", linewidth=0.6)
-            axis.set(xlabel=label, ylabel=title, title=resources, yscale="log" if name == "m" else "linear")
-            if log:
-                axis.set_xscale("log")
-    axes[0][0].legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    with picture(path, 9, 3.2 * len(combinations), len(combinations), 2, squeeze=False) as axes:
+        for row, resources in zip(axes, combinations, strict=True):
+            for axis, (name, title) in zip(row, MEASURES.items(), strict=True):
+                for method in METHODS:
+                    _line(axis, curve(name, method, resources), method)
+                axis.axhline(1.0, color="black", linewidth=0.6)
+                axis.set(xlabel=label, ylabel=title, title=resources, yscale="log" if name == "m" else "linear")
+                if log:
+                    axis.set_xscale("log")
+        axes[0][0].legend(fontsize="small")
 
 
 def _line(axis: Axes, curve: Curve, name: str) -> None:
@@ -89,57 +84,51 @@ def _line(axis: Axes, curve: Curve, name: str) -> None:
 def _bars(r: Results, path: Path) -> None:
     """Draw what the paper shows as radar charts: m, b and the three parts of b."""
     names = ("m", "b", "b_memory", "b_compute", "b_network")
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    for axis, resources in zip(figure.subplots(2, 2).flat, RESOURCES, strict=True):
-        for place, method in enumerate(METHODS):
-            values = [r.value(name, method, resources=resources) for name in names]
-            axis.bar(np.arange(len(names)) + place / 8, values, 1 / 8, label=method, color=COLOURS[method])
-        axis.set_xticks(np.arange(len(names)) + 0.3, names)
-        axis.set(yscale="log", title=resources)
-        axis.axhline(1.0, color="black", linewidth=0.6)
-    figure.axes[0].legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    with picture(path, 10, 7, 2, 2) as axes:
+        for axis, resources in zip(axes.flat, RESOURCES, strict=True):
+            for place, method in enumerate(METHODS):
+                values = [r.value(name, method, resources=resources) for name in names]
+                axis.bar(np.arange(len(names)) + place / 8, values, 1 / 8, label=method, color=COLOURS[method])
+            axis.set_xticks(np.arange(len(names)) + 0.3, names)
+            axis.set(yscale="log", title=resources)
+            axis.axhline(1.0, color="black", linewidth=0.6)
+        axes.flat[0].legend(fontsize="small")
 
 
 def _utilities(r: Results, path: Path) -> None:
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    for row, method in zip(figure.subplots(2, 2), ("readj", "redist"), strict=True):
-        for axis, (name, title) in zip(row, MEASURES.items(), strict=True):
-            for place, utility in enumerate(UTILITIES):
-                values = [r.value(name, method, resources=c, utility=utility) for c in RESOURCES[1:]]
-                axis.bar(np.arange(3) + place / 6, values, 1 / 6, label=utility.upper())
-            axis.set_xticks(np.arange(3) + 0.33, RESOURCES[1:])
-            axis.set(title=method, ylabel=title)
-    figure.axes[0].legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    with picture(path, 9, 6, 2, 2) as axes:
+        for row, method in zip(axes, ("readj", "redist"), strict=True):
+            for axis, (name, title) in zip(row, MEASURES.items(), strict=True):
+                for place, utility in enumerate(UTILITIES):
+                    values = [r.value(name, method, resources=c, utility=utility) for c in RESOURCES[1:]]
+                    axis.bar(np.arange(3) + place / 6, values, 1 / 6, label=utility.upper())
+                axis.set_xticks(np.arange(3) + 0.33, RESOURCES[1:])
+                axis.set(title=method, ylabel=title)
+        axes.flat[0].legend(fontsize="small")
 
 
 def _sizes(r: Results, over: str, label: str, path: Path, log: bool = False) -> None:
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    counter, table = figure.subplots(1, 2)
-    for resources in ("LCL", "LLL", "LQL"):
-        curve = r.curve("entries", "counter", over, resources=resources)
-        counter.plot(list(curve), list(curve.values()), marker=".", label=resources)
-        size = (
-            r.by_channels("table", "scan")
-            if over == "channels"
-            else r.curve("table", "scan", over, resources=resources)
-        )
-        table.plot(list(size), list(size.values()), marker=".", label=resources)
-    counter.set(xlabel=label, title="entries of the counter", yscale="log")
-    table.set(xlabel=label, title="entries of the table")
-    for axis in (counter, table):
-        axis.legend(fontsize="small")
-        if log:
-            axis.set_xscale("log")
-    figure.savefig(path, dpi=120)
+    with picture(path, 9, 3.4, 1, 2) as (counter, table):
+        for resources in ("LCL", "LLL", "LQL"):
+            curve = r.curve("entries", "counter", over, resources=resources)
+            counter.plot(list(curve), list(curve.values()), marker=".", label=resources)
+            size = (
+                r.by_channels("table", "scan")
+                if over == "channels"
+                else r.curve("table", "scan", over, resources=resources)
+            )
+            table.plot(list(size), list(size.values()), marker=".", label=resources)
+        counter.set(xlabel=label, title="entries of the counter", yscale="log")
+        table.set(xlabel=label, title="entries of the table")
+        for axis in (counter, table):
+            axis.legend(fontsize="small")
+            if log:
+                axis.set_xscale("log")
 
 
 def _seconds(curves: Mapping[str, Curve], label: str, path: Path) -> None:
-    figure = Figure(figsize=(5, 3.4), layout="constrained")
-    axis = figure.subplots()
-    for name, curve in curves.items():
-        _line(axis, {x: 1e3 * seconds for x, seconds in curve.items()}, name)
-    axis.set(xlabel=label, ylabel="milliseconds to build", yscale="log")
-    axis.legend(fontsize="small")
-    figure.savefig(path, dpi=120)
+    with picture(path, 5, 3.4) as axis:
+        for name, curve in curves.items():
+            _line(axis, {x: 1e3 * seconds for x, seconds in curve.items()}, name)
+        axis.set(xlabel=label, ylabel="milliseconds to build", yscale="log")
+        axis.legend(fontsize="small")

@@ -13,24 +13,13 @@ UTILITIES = ("a", "apm", "aplm", "atm", "atlm")
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One run: from one channel to several, one by one, the table rebuilt at each step.
+    """One run: from one channel to several, one by one, the table rebuilt at each step."""
 
-    Parameters
-    ----------
-    method
-        ``"ring"`` and ``"uniform"`` hash alone; ``"scan"``, ``"redist"``, ``"readj"`` build tables; ``"counter"``
-        counts a stream. Uniform hashing takes a key's rank modulo the channels, ``"uniform-hash"`` a mixing hash.
-    channels, balance_ratio, resources, keys, skew, scale, utility
-        N, alpha, the functions of state, computation and network, |D|, z, sigma and U; the paper's defaults.
-    option
-        ``"untracked"`` counts the load of keys without an entry, ``"positive"`` requires a positive gain.
-    every
-        Measure at every number of channels on the way, not only at the last.
-    seed
-        Another ring, another stream.
-    """
-
+    # "ring" and "uniform" hash alone; "scan", "redist", "readj" build tables; "counter" counts a stream. Uniform
+    # hashing takes a key's rank modulo the channels, "uniform-hash" a mixing hash.
     method: str
+    # channels, balance_ratio, resources, keys, skew, scale, utility: N, alpha, the functions of state, computation and
+    # network, |D|, z, sigma and U; the paper's defaults
     channels: int = 10
     balance_ratio: float = 1.2
     resources: str = "LCL"
@@ -38,9 +27,9 @@ class Trial:
     skew: float = 1.0
     scale: float = 0.1
     utility: str = "apm"
-    option: str = ""
-    every: bool = False
-    seed: int = 0
+    option: str = ""  # "untracked" counts the load of keys without an entry, "positive" requires a positive gain
+    every: bool = False  # measure at every number of channels on the way, not only at the last
+    seed: int = 0  # another ring, another stream
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ Curve = dict[Any, float]
 class Results:
     """Measures of trials, as means over the seeds. Parameters that are not named have the paper's defaults.
 
-    Examples
-    --------
     >>> runs = [(Trial(method="scan", seed=seed), {"m": [1.0 + seed]}) for seed in (0, 1)]
     >>> Results(runs).value("m", "scan")
     1.5
@@ -31,11 +29,9 @@ class Results:
             self._runs[dataclasses.replace(trial, seed=0)].append(measures)
 
     def value(self, measure: str, method: str, **where: Any) -> float:
-        """Return a measure at the last number of channels."""
         return float(np.mean(self.runs(measure, method, **where)))
 
     def runs(self, measure: str, method: str, **where: Any) -> list[float]:
-        """Return a measure at the last number of channels, run by run."""
         return [run[measure][-1] for run in self._runs[Trial(method=method, **where)]]
 
     def curve(self, measure: str, method: str, over: str, **where: Any) -> Curve:
@@ -56,8 +52,6 @@ class Results:
 def show(values: Mapping[Any, float], digits: int = 3) -> str:
     """Return values in one line.
 
-    Examples
-    --------
     >>> show({"ring": 1.75, "scan": 1.3333})
     'ring 1.75, scan 1.333'
     """
@@ -67,8 +61,6 @@ def show(values: Mapping[Any, float], digits: int = 3) -> str:
 def milliseconds(seconds: Mapping[Any, float]) -> str:
     """Return times in one line.
 
-    Examples
-    --------
     >>> milliseconds({"scan": 0.0004})
     'scan 0.4 ms'
     """
@@ -80,16 +72,9 @@ def between(value: float, low: float, high: float) -> bool:
     return low <= value <= high
 
 
-def near(value: float, wanted: float, tolerance: float) -> bool:
-    """Tell whether a value differs from what is wanted by at most a share of it."""
-    return abs(value - wanted) <= tolerance * abs(wanted)
-
-
 def slope(curve: Curve) -> float:
     """Return the exponent of a power law fitted to a curve of positive values.
 
-    Examples
-    --------
     >>> round(slope({1: 3.0, 2: 12.0, 4: 48.0}), 6)
     2.0
     """

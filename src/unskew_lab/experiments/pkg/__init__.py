@@ -5,24 +5,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 from unskew_lab.experiments.base import Experiment
-from unskew_lab.experiments.pkg import verdicts_estimates, verdicts_running, verdicts_skew, verdicts_table
+from unskew_lab.experiments.pkg import verdicts_balance, verdicts_sources
 from unskew_lab.experiments.pkg.figures import draw_all
 from unskew_lab.experiments.pkg.grid import trials
 from unskew_lab.experiments.pkg.results import Results
 from unskew_lab.experiments.pkg.trial import run_trial
 
 JUDGES = (
-    verdicts_table.table_2,
-    verdicts_estimates.figure_4,
-    verdicts_estimates.figure_5,
-    verdicts_estimates.figure_6,
-    verdicts_skew.figure_7,
-    verdicts_skew.figure_8,
-    verdicts_skew.figure_9,
-    verdicts_skew.beyond,
-    verdicts_running.memory,
-    verdicts_running.figure_10,
-    verdicts_running.table_3,
+    verdicts_balance.table_2,
+    verdicts_sources.figure_4,
+    verdicts_sources.figure_5,
+    verdicts_sources.figure_6,
+    verdicts_balance.figure_7,
+    verdicts_balance.figure_8,
+    verdicts_balance.figure_9,
+    verdicts_balance.beyond,
+    verdicts_sources.memory,
+    verdicts_sources.judge_running,
 )
 
 

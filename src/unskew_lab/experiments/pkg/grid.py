@@ -35,43 +35,24 @@ UNHASHED = ("off-greedy", "on-greedy")  # a seed changes nothing
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One stream under one scheme, for several numbers of workers and several families of hash functions.
+    """One stream under one scheme, for several numbers of workers and several families of hash functions."""
 
-    Parameters
-    ----------
-    figure
-        Table or figure that it belongs to: ``"table 2"``, ``"4"`` ... ``"9"``, ``"memory"``.
-    data
-        Workload that the stream is of.
-    exponent, keys
-        Zipf's law, where that is the workload.
-    scheme, choices
-        Name in the registry, and choices of Greedy-d.
-    sources, estimate, feed
-        How many sources, what they know of the loads, and how tuples reach them.
-    probes
-        How often loads are probed over the whole stream.
-    workers
-        Numbers of channels to try.
-    messages
-        Length of the stream.
-    seeds
-        How many families of hash functions to try, one after the other.
-    """
-
-    figure: str
-    data: str
+    figure: str  # table or figure that it belongs to: "table 2", "4" ... "9", "memory".
+    data: str  # workload that the stream is of
+    # exponent, keys: Zipf's law, where that is the workload
     exponent: float = 0.0
     keys: int = 0
+    # scheme, choices: name in the registry, and choices of Greedy-d
     scheme: str = "pkg"
     choices: int = 0
+    # sources, estimate, feed: how many sources, what they know of the loads, and how tuples reach them
     sources: int = 5
     estimate: str = "local"
     feed: str = "round-robin"
-    probes: int = 0
-    workers: tuple[int, ...] = WORKERS
-    messages: int = 0
-    seeds: int = 1
+    probes: int = 0  # how often loads are probed over the whole stream
+    workers: tuple[int, ...] = WORKERS  # numbers of channels to try
+    messages: int = 0  # length of the stream
+    seeds: int = 1  # how many families of hash functions to try, one after the other
 
 
 @dataclass(frozen=True)

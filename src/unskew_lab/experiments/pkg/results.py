@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unskew_lab.experiments.pkg.grid import Trial
-from unskew_lab.experiments.runner import Measures
+from unskew_lab.experiments.runner import Measures, matches
 
 Curve = dict[Any, float]
 
@@ -17,8 +17,6 @@ Curve = dict[Any, float]
 class Results:
     """Measures of trials: medians over the hash functions that were tried, since a hot key may be unlucky with one.
 
-    Examples
-    --------
     >>> trial = Trial(figure="4", data="wp", workers=(5, 10), seeds=3)
     >>> results = Results([(trial, {"end": [0.1, 0.2, 0.3, 1.0, 5.0, 2.0]})])
     >>> results.value("end", 10, figure="4", data="wp")
@@ -29,17 +27,14 @@ class Results:
         self._rows = {_plain(trial): (trial, measures) for trial, measures in rows}
 
     def runs(self, measure: str, workers: int, **where: Any) -> list[float]:
-        """Return a measure for each of the families of hash functions tried."""
         trial, measures = self._rows[_plain(Trial(**where))]
         first = trial.workers.index(workers) * trial.seeds
         return measures[measure][first : first + trial.seeds]
 
     def value(self, measure: str, workers: int, **where: Any) -> float:
-        """Return the median over the families tried."""
         return float(np.median(self.runs(measure, workers, **where)))
 
     def top_share(self, **where: Any) -> float:
-        """Return the share of the hottest key of a stream."""
         return self._rows[_plain(Trial(**where))][1]["top_share"][0]
 
     def over_time(self, workers: int, **where: Any) -> list[float]:
@@ -47,9 +42,8 @@ class Results:
         return self._rows[_plain(Trial(**where))][1][f"curve {workers}"]
 
     def tried(self, field: str, **where: Any) -> list[Any]:
-        """Return the values of a parameter that were tried, ascending."""
         asked = {name: value for name, value in where.items() if name != field}
-        return sorted({getattr(t, field) for t in self._rows if all(getattr(t, n) == v for n, v in asked.items())})
+        return sorted({getattr(t, field) for t in self._rows if matches(t, asked)})
 
 
 def _plain(trial: Trial) -> Trial:
@@ -59,8 +53,6 @@ def _plain(trial: Trial) -> Trial:
 def show(values: Mapping[Any, float]) -> str:
     """Return numbers of very different size in one line.
 
-    Examples
-    --------
     >>> show({"pkg 5": 3.2e-7, "key 5": 0.064})
     'pkg 5 3.2e-07, key 5 6.4e-02'
     """
@@ -70,14 +62,7 @@ def show(values: Mapping[Any, float]) -> str:
 def plain(values: Mapping[Any, float], digits: int = 3) -> str:
     """Return numbers of like size in one line.
 
-    Examples
-    --------
     >>> plain({5: 0.3214, 20: 3.0})
     '5: 0.321, 20: 3'
     """
     return ", ".join(f"{name}: {value:.{digits}g}" for name, value in values.items())
-
-
-def near(value: float, wanted: float, tolerance: float) -> bool:
-    """Tell whether a value differs from what is wanted by at most a share of it."""
-    return abs(value - wanted) <= tolerance * abs(wanted)

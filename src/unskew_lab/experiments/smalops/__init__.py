@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import ClassVar
 
 from unskew_lab.experiments.base import Experiment
-from unskew_lab.experiments.smalops import verdicts_counting, verdicts_delay
+from unskew_lab.experiments.smalops import verdicts
 from unskew_lab.experiments.smalops.figures import draw_all
 from unskew_lab.experiments.smalops.grid import trials
 from unskew_lab.experiments.smalops.results import Results
 from unskew_lab.experiments.smalops.trial import run_trial
 
 JUDGES = (
-    verdicts_delay.figure_7,
-    verdicts_delay.figure_8,
-    verdicts_counting.figure_9,
-    verdicts_delay.figure_10,
-    verdicts_counting.hot_keys,
-    verdicts_delay.conclusion,
-    verdicts_counting.application_state,
-    verdicts_delay.real_broker,
+    verdicts.figure_7,
+    verdicts.figure_8,
+    verdicts.figure_9,
+    verdicts.figure_10,
+    verdicts.hot_keys,
+    verdicts.conclusion,
+    verdicts.application_state,
+    verdicts.real_broker,
 )
 
 

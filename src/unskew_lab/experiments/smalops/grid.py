@@ -10,8 +10,7 @@ FIGURES = ("7", "7-long", "7-brink", "7-burst", "9", "10", "rule", "hot-keys")
 CONTENDERS = ("smalops", "kafka", "round-robin")
 SERVICES = (10.0, 20.0, 30.0, 40.0, 50.0)
 LONGEST = 50.0
-BRINK = 0.97
-"""Busy share of Kafka's fullest consumer where a system is said to be just below overload."""
+BRINK = 0.97  # busy share of Kafka's fullest consumer where a system is said to be just below overload
 COVERS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
 SHARES = (0.02, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 SHIFTS = (1, 100, 10_000)
@@ -19,48 +18,27 @@ SHIFTS = (1, 100, 10_000)
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One run of the simulator.
+    """One run of the simulator."""
 
-    Parameters
-    ----------
-    figure
-        What it is for: a figure of the paper (8 shows the runs of 7), ``"7-long"``, ``"7-brink"`` and ``"7-burst"`` for
-        other readings of what the paper leaves open, ``"rule"`` for state that moves along, ``"hot-keys"`` for counts.
-    contender
-        Who routes.
-    service_us
-        Microseconds a consumer takes for a message.
-    partitions
-        Of the topic.
-    utilisation
-        Mean busy share of the consumers at 50 us a message; at fewer it is lower in proportion. 0 stands for the share
-        at which Kafka's fullest consumer is at the brink.
-    hot_by, hot_threshold
-        What is hot.
-    shift, shift_seconds
-        How far keys shift, and how often.
-    burst
-        Messages at one instant.
-    rule
-        When state may move.
-    gateways
-        Gateways that share the keys, where hot keys are counted.
-    key_count, run_seconds, seed
-        Of the topic.
-    """
-
+    # what it is for: a figure of the paper (8 shows the runs of 7), "7-long", "7-brink" and "7-burst" for other
+    # readings of what the paper leaves open, "rule" for state that moves along, "hot-keys" for counts
     figure: str
-    contender: str = "smalops"
-    service_us: float = LONGEST
-    partitions: int = 12
+    contender: str = "smalops"  # who routes
+    service_us: float = LONGEST  # microseconds a consumer takes for a message
+    partitions: int = 12  # of the topic
+    # mean busy share of the consumers at 50 us a message; at fewer it is lower in proportion. 0 stands for the share at
+    # which Kafka's fullest consumer is at the brink.
     utilisation: float = 0.85
+    # hot_by, hot_threshold: what is hot
     hot_by: str = "share"
     hot_threshold: float = 0.001
+    # shift, shift_seconds: how far keys shift, and how often
     shift: int = 0
     shift_seconds: float = 60.0
-    burst: float = 1.0
-    rule: str = "none"
-    gateways: int = 1
+    burst: float = 1.0  # messages at one instant
+    rule: str = "none"  # when state may move
+    gateways: int = 1  # gateways that share the keys, where hot keys are counted
+    # key_count, run_seconds, seed: of the topic
     key_count: int = 1_000_000
     run_seconds: float = 40.0
     seed: int = 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unskew_lab.experiments.runner import Measures
+from unskew_lab.experiments.runner import Measures, matches
 from unskew_lab.experiments.smalops.grid import Trial
 from unskew_lab.experiments.smalops.trial import PERCENTILES
 
@@ -17,8 +17,6 @@ P99 = PERCENTILES.index(99)
 class Results:
     """Measures of trials: means over the seeds, each of which has other keys on other partitions.
 
-    Examples
-    --------
     >>> rows = [(Trial(figure="7", seed=seed), {"moves": [10.0 + seed]}) for seed in (0, 1)]
     >>> Results(rows).value("moves", figure="7")
     10.5
@@ -28,14 +26,12 @@ class Results:
         self._rows = list(rows)
 
     def runs(self, **where: Any) -> list[Measures]:
-        """Return the measures of all trials with these parameters, one for each seed."""
-        found = [m for trial, m in self._rows if all(getattr(trial, name) == value for name, value in where.items())]
+        found = [measures for trial, measures in self._rows if matches(trial, where)]
         if not found:
             raise LookupError(f"no trial has {where}")
         return found
 
     def value(self, measure: str, **where: Any) -> float:
-        """Return the mean of a measure over the seeds."""
         return float(np.mean([run[measure][0] for run in self.runs(**where)]))
 
     def p99(self, which: str = "broker all", **where: Any) -> float:
@@ -54,9 +50,7 @@ class Results:
         return [1 - a[which][P99] / b[which][P99] for a, b in zip(ours, kafka, strict=True)]
 
     def tried(self, field: str, **where: Any) -> list[Any]:
-        """Return the values of a parameter that were tried, ascending."""
-        rows = (t for t, _ in self._rows if all(getattr(t, name) == value for name, value in where.items()))
-        return sorted({getattr(trial, field) for trial in rows})
+        return sorted({getattr(trial, field) for trial, _ in self._rows if matches(trial, where)})
 
 
 def percent(values: Sequence[float]) -> str:

@@ -24,70 +24,38 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided at the end of a window.
+    """What was decided at the end of a window."""
 
-    Parameters
-    ----------
-    seconds
-        When.
-    messages
-        Messages of the window.
-    hot_keys
-        Hot keys of the window, over all gateways, and ``most_hot_keys`` of a single one.
-    entries
-        Entries of the routing table.
-    moves
-        Keys that changed their partition.
-    unsplittable
-        Hot keys that alone are above what the planner aims at for a partition.
-    planning_seconds
-        Real time that counting and planning took.
-    """
-
-    seconds: float
-    messages: int
-    hot_keys: int
+    seconds: float  # when
+    messages: int  # messages of the window
+    hot_keys: int  # hot keys of the window, over all gateways, and most_hot_keys of a single one
     most_hot_keys: int
-    entries: int
-    moves: int
-    unsplittable: int
-    planning_seconds: float
+    entries: int  # entries of the routing table
+    moves: int  # keys that changed their partition
+    unsplittable: int  # hot keys that alone are above what the planner aims at for a partition
+    planning_seconds: float  # real time that counting and planning took
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gateway:
     """How hot keys are found, and who places them.
 
-    Parameters
-    ----------
-    planner
-        Who decides; any planner. It is given the keys that the counting window found hot, one by one, and the rest by
-        partition.
-    hot_by, hot_threshold
-        What is hot, see `HotKeyWindow`.
-    interval_seconds
-        Length of a window; decisions fall between two.
-    handover_seconds
-        Time from the end of a key's messages at the old consumer to the beginning at the new one: the message that
-        says so, and state that moves.
-    ordered
-        Whether consumers put each key's messages in order, by holding back what comes too early.
-    count
-        Gateways side by side, each with keys of its own, a counter of its own and decisions of its own.
-
-    Examples
-    --------
     >>> Gateway(hot_by="abs", hot_threshold=100).planner.name
     'smalops'
     """
 
+    # who decides; any planner. It is given the keys that the counting window found hot, one by one, and the rest by
+    # partition.
     planner: Planner = field(default_factory=lambda: Smalops(hot_by="listed"))
+    # hot_by, hot_threshold: what is hot, see `HotKeyWindow`
     hot_by: str = "share"
     hot_threshold: float = 0.001
-    interval_seconds: float = 10.0
+    interval_seconds: float = 10.0  # length of a window; decisions fall between two
+    # time from the end of a key's messages at the old consumer to the beginning at the new one: the message that says
+    # so, and state that moves
     handover_seconds: float = 0.0
-    ordered: bool = True
-    count: int = 1
+    ordered: bool = True  # whether consumers put each key's messages in order, by holding back what comes too early
+    count: int = 1  # gateways side by side, each with keys of its own, a counter of its own and decisions of its own
 
     def __post_init__(self) -> None:
         if not self.interval_seconds > 0:
@@ -110,24 +78,12 @@ class _Level:
 
 @dataclass(frozen=True, eq=False)
 class Routed:
-    """Where every message went, in the order of arrival.
+    """Where every message went, in the order of arrival."""
 
-    Parameters
-    ----------
-    partition
-        Of each message.
-    label
-        Its message set; -1 for messages of keys that have not moved yet.
-    sets
-        All message sets.
-    decisions
-        What was decided at the end of each window.
-    """
-
-    partition: NDArray[np.int32]
-    label: NDArray[np.int32]
-    sets: MessageSets
-    decisions: list[Decision]
+    partition: NDArray[np.int32]  # of each message
+    label: NDArray[np.int32]  # its message set; -1 for messages of keys that have not moved yet
+    sets: MessageSets  # all message sets
+    decisions: list[Decision]  # what was decided at the end of each window
 
 
 def route(gateway: Gateway, topic: Topic, arrivals: Arrivals) -> Routed:

@@ -17,15 +17,6 @@ class MessageSets:
     Closing a set puts a marker behind all messages that the partition was sent before. A key that has never moved has
     no set; when it first moves, what it sent so far becomes one.
 
-    Parameters
-    ----------
-    hashes
-        The hash of each key, by key; 0 for keys that do not occur.
-    partitions
-        Partitions of the topic.
-
-    Examples
-    --------
     >>> from unskew.routing import RoutingTable
     >>> sets = MessageSets(np.array([40, 51, 62]), partitions=4)
     >>> before = RoutingTable(4, np.arange(4))
@@ -36,8 +27,7 @@ class MessageSets:
 
     def __init__(self, hashes: Numbers, partitions: int) -> None:
         self.set_of_key = np.full(len(hashes), -1, np.int32)
-        self.sent = np.zeros(partitions, np.int64)
-        """Messages sent to each partition so far; whoever routes adds to it."""
+        self.sent = np.zeros(partitions, np.int64)  # messages sent to each partition so far; whoever routes adds to it
         self._keys = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._keys]
         self._partition: list[NDArray[np.int32]] = []

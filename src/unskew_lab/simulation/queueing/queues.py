@@ -43,21 +43,11 @@ class _Sets(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """What happened to each message, in the order of arrival.
+    """What happened to each message, in the order of arrival."""
 
-    Parameters
-    ----------
-    broker_seconds
-        Time in the broker, until the consumer took it.
-    end_to_end_seconds
-        Time until the consumer began to process it; longer if it was held.
-    most_held
-        Messages held by all consumers together, at the most.
-    """
-
-    broker_seconds: Column
-    end_to_end_seconds: Column
-    most_held: int
+    broker_seconds: Column  # time in the broker, until the consumer took it
+    end_to_end_seconds: Column  # time until the consumer began to process it; longer if it was held
+    most_held: int  # messages held by all consumers together, at the most
 
 
 def consume(

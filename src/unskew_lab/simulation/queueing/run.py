@@ -21,33 +21,18 @@ Column = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class QueueingRun:
-    """How long every message waited.
+    """How long every message waited."""
 
-    Parameters
-    ----------
-    contender
-        Who routed; a gateway goes by the name of its planner.
-    topic
-        What was simulated.
-    arrival_seconds, broker_seconds, end_to_end_seconds
-        Per message: when it arrived, its time in the broker, and its time until processing began, which is longer for
-        messages held back to keep their key in order.
-    messages
-        Per partition: how many it was sent.
-    decisions
-        What the gateway decided.
-    most_held
-        Messages held back at the same time, at the most.
-    """
-
-    contender: str
-    topic: Topic
+    contender: str  # who routed; a gateway goes by the name of its planner
+    topic: Topic  # what was simulated
+    # arrival_seconds, broker_seconds, end_to_end_seconds: per message: when it arrived, its time in the broker, and its
+    # time until processing began, which is longer for messages held back to keep their key in order
     arrival_seconds: Column
     broker_seconds: Column
     end_to_end_seconds: Column
-    messages: NDArray[np.int64]
-    decisions: tuple[Decision, ...] = ()
-    most_held: int = 0
+    messages: NDArray[np.int64]  # per partition: how many it was sent
+    decisions: tuple[Decision, ...] = ()  # what the gateway decided
+    most_held: int = 0  # messages held back at the same time, at the most
 
     def quantiles(self, which: str = "broker", after_seconds: float = 0.0, levels: Any = QUANTILES) -> Column:
         """Return quantiles of the delays, in seconds, of messages that arrive after a warm-up.
@@ -81,21 +66,10 @@ def simulate_queues(
 ) -> QueueingRun:
     """Simulate a topic under one way of routing.
 
-    Parameters
-    ----------
-    topic
-        Partitions, consumers and messages.
-    contender
-        ``"kafka"``: each key where Kafka's own partitioner puts it, for ever. ``"round-robin"``: one message after
-        the other, whatever its key; keeps no order, and is what no way of routing whole keys can beat.
-        ``"smalops"``: a gateway that moves hot keys.
-    gateway
-        How it finds and moves them, for ``"smalops"``.
-    arrivals
-        The messages, where several contenders get the same; drawn from the topic by default.
+    ``"kafka"`` leaves each key where Kafka's own partitioner puts it. ``"round-robin"`` sends one message after the
+    other, whatever its key: it keeps no order, and no way of routing whole keys can beat it. ``"smalops"`` moves hot
+    keys as the `gateway` decides. Pass `arrivals` to give several contenders the same messages.
 
-    Examples
-    --------
     >>> topic = Topic(partitions=4, utilisation=0.8, seconds=2.0, key_count=1000)
     >>> waits = [simulate_queues(topic, c, gateway=Gateway(interval_seconds=0.5)).quantiles()[3] for c in CONTENDERS]
     >>> waits[2] < waits[0] < waits[1]

@@ -17,27 +17,6 @@ from unskew.workloads.power_law import power_law
 class Topic:
     """Messages that arrive at random for keys under SMALOPS' law, and a consumer per partition.
 
-    Parameters
-    ----------
-    partitions
-        Partitions of the topic, each with a consumer of its own.
-    message_seconds
-        Time a consumer takes for a message.
-    utilisation
-        Busy share of the consumers if all had the same load; with the two above it makes the rate of arrivals.
-    seconds
-        Length of the run.
-    key_count, exponent, offset
-        Rank k of the keys is proportional to ``(offset + k) ** -exponent``.
-    shift, shift_seconds
-        How many places all keys shift, and how often: the rank k of minute m is key ``k + shift * m``.
-    burst
-        Messages that arrive at the same instant, on average; 1 for a Poisson process. Sizes are geometric.
-    seed
-        Of everything random.
-
-    Examples
-    --------
     >>> topic = Topic(partitions=4, utilisation=0.8, seconds=0.5, key_count=1000)
     >>> topic.messages_per_second
     64000.0
@@ -51,17 +30,21 @@ class Topic:
     section III.
     """
 
-    partitions: int = 12
-    message_seconds: float = 50e-6
+    partitions: int = 12  # partitions of the topic, each with a consumer of its own
+    message_seconds: float = 50e-6  # time a consumer takes for a message
+    # busy share of the consumers if all had the same load; with the two above it makes the rate of arrivals
     utilisation: float = 0.85
-    seconds: float = 40.0
+    seconds: float = 40.0  # length of the run
+    # key_count, exponent, offset: rank k of the keys is proportional to (offset + k) ** -exponent
     key_count: int = 1_000_000
     exponent: float = 1.1
     offset: float = 2.72
+    # shift, shift_seconds: how many places all keys shift, and how often: the rank k of minute m is key k + shift * m
     shift: int = 0
     shift_seconds: float = 60.0
+    # messages that arrive at the same instant, on average; 1 for a Poisson process. Sizes are geometric.
     burst: float = 1.0
-    seed: int = 0
+    seed: int = 0  # of everything random
 
     def __post_init__(self) -> None:
         for name in ("partitions", "message_seconds", "utilisation", "seconds", "key_count", "shift_seconds"):
@@ -72,7 +55,6 @@ class Topic:
 
     @property
     def messages_per_second(self) -> float:
-        """Rate of arrivals."""
         return round(self.utilisation * self.partitions / self.message_seconds, 6)
 
     def arrivals(self) -> Arrivals:
@@ -107,15 +89,7 @@ class Topic:
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Messages in the order of their arrival.
+    """Messages in the order of their arrival."""
 
-    Parameters
-    ----------
-    seconds
-        When each arrives.
-    keys
-        Its key, a number from 0 on.
-    """
-
-    seconds: NDArray[np.float64]
-    keys: NDArray[np.int64]
+    seconds: NDArray[np.float64]  # when each arrives
+    keys: NDArray[np.int64]  # its key, a number from 0 on

@@ -1,0 +1,301 @@
+"""What the simulation says about the paper's claims: CPU load, skewed data, and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unskew_lab.experiments.claims import Finding
+from unskew_lab.experiments.flux.grid import NODES
+from unskew_lab.experiments.flux.results import STEADY, Curve, Results, points, span
+from unskew_lab.experiments.runner import Measures
+from unskew_lab.simulation.setup import LOADED_CAPACITY, TUPLE_BYTES
+
+LOAD_SECONDS = 5
+
+
+def baseline(r: Results) -> Iterator[Finding]:
+    """Judge what an undisturbed cluster does."""
+    rate = r.baseline
+    megabits = rate * TUPLE_BYTES * 8 / 1e6
+    yield "b1-throughput", f"{rate:.3g}", 6.2e5 <= rate <= 7.6e5
+    yield "b2-network", f"{megabits:.0f} Mb/s", 405 <= megabits <= 495
+    yield "b3-load", f"capacity {LOADED_CAPACITY} is given to the simulator", None
+
+
+def figure_3(r: Results) -> Iterator[Finding]:
+    """Judge how buffers absorb a load that changes machines every half second."""
+    unloaded = float(np.mean(r.each("3", "unloaded")))
+    flux, exchange = ({x: v / unloaded for x, v in r.curve("3", s).items()} for s in ("flux", "exchange"))
+    largest = max(flux)
+    ahead = [x for x in flux if x > 0 and flux[x] <= exchange[x] and exchange[x] < 0.97]
+    yield "fig3-no-buffer", f"{exchange[0]:.2f}", 0.35 <= exchange[0] <= 0.6
+    yield "fig3-order", f"Flux {points(flux)}; Exchange {points(exchange)}", not ahead, {"ahead": ahead}
+    yield "fig3-ceiling", f"{flux[largest]:.3f} at {largest:g} tuples", flux[largest] >= 0.95
+
+
+def felt(run: Measures, level: float) -> int | None:
+    """Return the first second after the load began in which less than `level` was processed."""
+    low = [s for s, value in enumerate(run["throughput"]) if s >= LOAD_SECONDS and value < level]
+    return low[0] if low else None
+
+
+def recovered(run: Measures) -> int:
+    """Return the second from which on the throughput stays within 5 % of where it ends."""
+    values = np.array(run["throughput"])
+    last = values[-STEADY:].mean()
+    outside = np.flatnonzero(values < 0.95 * last)
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def figure_6(r: Results) -> Iterator[Finding]:
+    """Judge one loaded machine, with and without balancing."""
+    base = r.baseline
+    static, balanced = r.runs("6", "static"), r.runs("6", "balanced")
+    onsets = {name: [felt(run, 0.9 * base) or 99 for run in runs] for name, runs in (("s", static), ("b", balanced))}
+    gaps = [onset - LOAD_SECONDS for onset in onsets["s"]]
+    left = [run["left"][0] for run in balanced]
+    moves = [run["moves"][0] for run in balanced]
+    left_slower = [run["left"][0] for run in r.runs("6", "balanced-50ms")]
+    lasted = [recovered(run) - onset for run, onset in zip(balanced, onsets["b"], strict=True)]
+    ends = {
+        name: [float(np.mean(run["throughput"][-STEADY:])) / base for run in runs]
+        for name, runs in (("s", static), ("b", balanced))
+    }
+    moving = [float(np.mean(run["move_seconds"])) for run in balanced]
+    early = [_share_of_transfer(run) for run in balanced]
+    yield (
+        "fig6-onset",
+        f"{span(gaps)} s; balanced {span([o - LOAD_SECONDS for o in onsets['b']])} s",
+        all(3 <= gap <= 6 for gap in gaps)
+        and all(abs(a - b) <= 1 for a, b in zip(onsets["s"], onsets["b"], strict=True)),
+    )
+    yield (
+        "fig6-moves",
+        f"{span(left)} left with 10 ms ({span(moves)} moves in all), {span(left_slower)} with 50 ms",
+        any(all(26 <= n <= 40 for n in each) for each in (left, left_slower)),
+    )
+    yield "fig6-settling", f"{span(lasted)} s", all(2 <= s <= 9 for s in lasted)
+    yield (
+        "fig6-transfer",
+        f"{np.mean(left) * 0.0256:.2f} s on the wire, {np.mean(left) * 0.0296:.2f} s with packing",
+        None,
+    )
+    yield (
+        "fig6-order",
+        f"static {span(ends['s'])}, balanced {span(ends['b'])}",
+        all(0.4 <= e <= 0.46 for e in ends["s"]) and all(0.8 <= e < 1 for e in ends["b"]),
+    )
+    yield (
+        "fig6-stretch",
+        f"{span(early)} of the time; a round of moves takes {span(moving)} s",
+        all(share < 0.5 for share in early),
+    )
+
+
+def _share_of_transfer(run: Measures) -> float:
+    """Return the part of the rounds' time, collections included, that sending and packing state took."""
+    rounds = np.array([run["move_seconds"], run["collection"], run["moves_per_round"]])
+    seconds = 0.0256 * np.maximum(rounds[2] / 2, 1) + 2 * 0.002
+    return float(seconds.sum() / (rounds[0] + rounds[1]).sum())
+
+
+def figure_7(r: Results) -> Iterator[Finding]:
+    """Judge many loaded machines."""
+    static, balanced = (
+        {x: v / r.baseline for x, v in r.curve("7", s, last=STEADY).items()} for s in ("static", "balanced")
+    )
+    some = {x: v for x, v in static.items() if x > 0}
+    ideal = {x: (NODES - (1 - LOADED_CAPACITY) * x) / NODES for x in balanced}
+    straight = float(np.corrcoef(list(balanced), list(balanced.values()))[0, 1] ** 2)
+    worst = max(abs(balanced[x] - ideal[x]) for x in balanced)
+    yield "fig7-static", points(static), all(0.4 <= v <= 0.46 for v in some.values())
+    yield (
+        "fig7-balanced",
+        f"R squared {straight:.3f}, at most {worst:.2f} from ideal; {points(balanced)}",
+        straight >= 0.95
+        and all(b <= a + 0.03 for a, b in zip(list(balanced.values()), list(balanced.values())[1:], strict=False)),
+    )
+    yield "fig7-meet", f"{static[NODES]:.3f} and {balanced[NODES]:.3f}", abs(static[NODES] - balanced[NODES]) <= 0.03
+
+
+DATA = ("self-similar", "two-class")
+CEILING = "one group of the self-similar law has 26 % of the tuples: no site can do more, wherever it lies"
+
+
+def crossover(balanced: Curve, level: float) -> float | None:
+    """Return the shortest collection with which balancing gives at least `level`, None if there is none.
+
+    >>> crossover({0.1: 1.0, 0.2: 3.0, 0.3: 4.0}, level=2.0)
+    0.2
+    """
+    return next((x for x, rate in balanced.items() if rate >= level), None)
+
+
+def figure_8(r: Results) -> Iterator[Finding]:
+    """Judge the length of the collection phase."""
+    static = {(d, n): _static(r, d, n) for d in DATA for n in (0, 8)}
+    curves = {(d, n): r.curve("8", "balanced", data=d, loaded=n) for d in DATA for n in (0, 8)}
+    moves = r.curve("8", "balanced", "moves", data="self-similar", loaded=0)
+    again = r.curve("8", "balanced", "most_moved", data="self-similar", loaded=0)
+    seconds = len(r.runs("8", "static", data="self-similar", loaded=0)[0]["throughput"])
+    first = {key: next(iter(curve.values())) for key, curve in curves.items()}
+    halves = first["self-similar", 0] / static["self-similar", 0], first["two-class", 0] / static["two-class", 0]
+    cross = {key: crossover(curve, static[key[0], 0]) for key, curve in curves.items()}
+    shown = "; ".join(
+        f"{data}, {loaded} loaded: static {static[data, loaded]:.3g}, {points(curve)}"
+        for (data, loaded), curve in curves.items()
+    )
+    yield (
+        "fig8-overreaction",
+        f"self-similar {halves[0]:.2f}, two-class {halves[1]:.2f}",
+        any(0.35 <= h <= 0.65 for h in halves),
+    )
+    yield (
+        "fig8-crossover",
+        ", ".join(f"{data} {_milliseconds(cross[data, 0])}" for data in DATA),
+        any((c := cross[d, 0]) is not None and 0.1 <= c <= 0.5 for d in DATA),
+    )
+    yield (
+        "fig8-crossover-loaded",
+        ", ".join(f"{data} {_milliseconds(cross[data, 8])}" for data in DATA),
+        any((c := cross[d, 8]) is not None and 0.06 <= c <= 0.3 for d in DATA),
+    )
+    yield (
+        "fig8-static-order",
+        ", ".join(f"{d} {static[d, 8] / static[d, 0]:.2f}" for d in DATA),
+        all(static[d, 8] < static[d, 0] for d in DATA),
+    )
+    yield "fig8-restless", f"moves {points(moves)}", bool(next(iter(moves.values())) >= 3 * list(moves.values())[-1])
+    yield (
+        "fig8-hot-partitions",
+        f"moves of the partition that moved most: {points(again)}, in {seconds} s",
+        bool(next(iter(again.values())) >= seconds / 2) and 2 * list(again.values())[-1] <= next(iter(again.values())),
+    )
+    yield "fig8-slower", shown, all(list(curves[d, 8].values())[-1] < max(curves[d, 8].values()) for d in DATA)
+
+
+def _static(r: Results, data: str, loaded: int) -> float:
+    return float(np.mean(r.each("8", "static", data=data, loaded=loaded)))
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{1000 * seconds:g} ms"
+
+
+SQUEEZED = 5
+LIVE = 45e-6
+# sites that can be short of memory while all partitions fit with room to move: 32 GB - 0.488 GB each, 24.6 GB held
+ENOUGH = 14
+
+
+def figure_9(r: Results) -> Iterator[Finding]:
+    """Judge the throughput of one machine short of memory."""
+    base = float(np.mean(r.each("9", "unperturbed")))
+    static, policy = r.runs("9", "static"), r.runs("9", "policy")
+    resumed = [_resumed(run, 0.1 * base) for run in static]
+    stall = {name: [_lowest(run, base) for run in runs] for name, runs in (("static", static), ("policy", policy))}
+    later = [float(np.mean(run["throughput"][-STEADY:])) / base for run in static]
+    final = [float(np.mean(run["throughput"][-STEADY:])) / base for run in policy]
+    resident = [_resident(run) for run in policy]
+    yield (
+        "fig9-stall",
+        f"resumes after {span([s - SQUEEZED for s in resumed])} s, {span(stall['static'])} before",
+        all(11 <= s - SQUEEZED <= 17 for s in resumed) and all(v < 0.05 for v in stall["static"]),
+    )
+    yield (
+        "fig9-static",
+        f"at {span(resumed)} s, then {span(later)}",
+        all(16 <= s <= 22 for s in resumed) and all(v < 0.4 for v in later),
+    )
+    yield (
+        "fig9-trickle",
+        f"policy {span(stall['policy'])} of unperturbed, static {span(stall['static'])}",
+        min(stall["policy"]) > max(stall["static"]),
+    )
+    yield (
+        "fig9-resident",
+        f"{span([s - SQUEEZED for s in resident])} s",
+        all(15 <= s - SQUEEZED <= 75 for s in resident),
+    )
+    yield "fig9-final", span(final), all(v >= 0.95 for v in final)
+
+
+def figure_10(r: Results) -> Iterator[Finding]:
+    """Judge the latency of one machine short of memory."""
+    policy = r.runs("9", "policy")
+    highest, final = ([f(run["latency"]) for run in policy] for f in (max, lambda values: values[-1]))
+    yield (
+        "fig10-latency",
+        f"peak {span([1e6 * v for v in highest])} us, at the end {span([1e6 * v for v in final])} us",
+        min(highest) > 1000 * LIVE and all(LIVE * 0.99 <= v <= 50e-6 for v in final),
+    )
+
+
+def text(r: Results) -> Iterator[Finding]:
+    """Judge what the text says of many machines short of memory, and of mixed load."""
+    base = float(np.mean(r.each("9", "unperturbed")))
+    rate = {s: {x: v / base for x, v in r.curve("memory", s, last=STEADY).items()} for s in ("static", "policy")}
+    wait = {s: r.curve("memory", s, "latency", last=STEADY) for s in ("static", "policy")}
+    disk = r.curve("memory", "static", "on_disk", last=STEADY)
+    first, most = min(rate["static"]), max(rate["static"])
+    mixed = {
+        s: float(r.seconds("mixed", s)[-STEADY:].mean()) / base
+        for s in ("static", "flux-load", "flux-memory", "flux-hybrid")
+    }
+    enough = {x: v for x, v in rate["policy"].items() if x <= ENOUGH}
+    fits = {x: v for x, v in wait["policy"].items() if x <= ENOUGH}
+    short = {x: v for x, v in wait["policy"].items() if x > ENOUGH}
+    gain, quicker = rate["policy"][first] / rate["static"][first], wait["static"][first] / wait["policy"][first]
+    yield (
+        "m1-static",
+        points(rate["static"]),
+        0.14 <= rate["static"][first] <= 0.29 and rate["static"][most] >= 0.5 * rate["static"][first],
+    )
+    yield (
+        "m1-policy",
+        points(rate["policy"]),
+        all(v >= 0.75 for v in enough.values())
+        and list(enough.values()) == sorted(enough.values(), reverse=True)
+        and all(v >= 0.95 * rate["static"][x] for x, v in rate["policy"].items()),
+    )
+    yield "m2-static", f"{points(wait['static'], 1e-6)} us", 0.08 <= wait["static"][first] <= 0.7
+    yield (
+        "m2-all",
+        f"{wait['static'][most] / wait['static'][first]:.3g} times",
+        wait["static"][most] >= 10 * wait["static"][first],
+    )
+    yield (
+        "m3-policy",
+        f"{points(wait['policy'], 1e-6)} us",
+        all(v <= 100e-6 for v in fits.values()) and short[max(short)] > 1000 * LIVE,
+    )
+    yield "m4-share", span([disk[x] / (128 * x) for x in disk]), all(0.3 <= disk[x] / (128 * x) <= 0.37 for x in disk)
+    yield (
+        "m5-hybrid",
+        ", ".join(f"{name} {value:.3f}" for name, value in mixed.items()),
+        mixed["flux-hybrid"] > max(mixed["flux-load"], mixed["flux-memory"]),
+    )
+    yield (
+        "headline",
+        f"{gain:.2g} times the throughput, latency by a factor of {quicker:.2g}",
+        gain >= 3 and quicker >= 100,
+    )
+
+
+def _resumed(run: Measures, level: float) -> int:
+    """Return the first second after the stall in which more than `level` was processed."""
+    values = run["throughput"]
+    stalled = next((s for s in range(SQUEEZED, len(values)) if values[s] < level), SQUEEZED)
+    return next((s for s in range(stalled, len(values)) if values[s] > level), len(values))
+
+
+def _lowest(run: Measures, base: float) -> float:
+    return float(np.mean(run["throughput"][10:16]) / base)
+
+
+def _resident(run: Measures) -> int:
+    """Return the second from which on no partition lies on disk."""
+    on_disk = np.flatnonzero(np.array(run["on_disk"]) > 0)
+    return int(on_disk[-1]) + 1 if len(on_disk) else 0

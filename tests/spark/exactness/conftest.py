@@ -1,0 +1,16 @@
+"""Long runs start Spark hundreds of times: they begin by archiving its classes."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kills import archive_classes
+
+
+@pytest.fixture(autouse=True)
+def archived_classes(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("slow"):
+        archive_classes()
