@@ -27,7 +27,6 @@ from unskew.routing.table import DEFAULT_SLOTS
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.batch import BalancedBatch, BalancedPair
-from unskew.spark.check import refuse_connect
 from unskew.spark.columns import Span, grouping
 from unskew.spark.grouped import Grouped
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
@@ -118,7 +117,6 @@ def balance(
     sample
         For static rows: the share of rows that statistics are taken from, such as 0.05. Defaults to all rows.
     """
-    refuse_connect(events)
     if not isinstance(events, DataFrame):
         raise ArgumentError(
             "this is not a Spark DataFrame",

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from unskew.errors import BatchError
 from unskew.runtime.engine import Engine
-from unskew.runtime.jobs import Facts, Work
+from unskew.runtime.jobs import Facts
 from unskew.runtime.record import Output
 from unskew.spark.anchors import Anchors
 from unskew.spark.frames import output_frame
-from unskew.spark.jobs import SparkJobs
+from unskew.spark.jobs import Initial, SparkJobs
 from unskew.spark.offsets import BatchFacts, find_tick, only_tick_advanced, read_facts
 from unskew.spark.sinks import Sink
 from unskew.state.files import Files
-
-if TYPE_CHECKING:
-    from unskew.spark.stage import Stage
 
 # Spark runs a recursive regular expression over what foreachBatch raises, which longer errors overflow
 LONGEST = 3000
@@ -32,14 +28,19 @@ STOPPED = ("InterruptedException", "InterruptedIOException", "cancelled", "Spark
 
 @dataclass(eq=False)
 class Callback:
-    """Runs batches through the engine; the function that ``foreachBatch`` is given."""
+    """Runs batches through the engine; the function that ``foreachBatch`` is given.
 
-    stage: Stage
+    Under Spark Connect a copy of it runs in a process beside the server, so it holds no session and no DataFrame.
+    """
+
     engine: Engine
     checkpoint: Files  # Spark's own logs
     sink: Sink
+    key: tuple[str, ...]  # the columns that Spark's own hash would place rows by
+    cores: int  # tasks that can run at once
+    output_schema: StructType
     ticking: bool = False  # whether one source of the stream is the tick
-    initial: Callable[[Work], DataFrame] | None = None  # gives state to begin with, as parcels
+    initial: Initial | None = None
     anchors: Anchors | None = None  # holds tasks to their homes on a cluster
     last: BatchFacts | None = None  # the batch before
 
@@ -47,11 +48,11 @@ class Callback:
         seen = read_facts(self.checkpoint, batch_id)
         facts = Facts(batch_id, seen.fingerprint, seen.time_ms, seen.watermark_ms, self._is_empty(seen))
         initial = self.initial if batch_id == 0 else None
-        jobs = SparkJobs(rows, self.stage.key, self.stage.cores, initial, self.anchors)
+        jobs = SparkJobs(rows, self.key, self.cores, initial, self.anchors)
 
         def give(output: Output, number: int) -> None:
-            files, schema = self.engine.log.files, self.stage.output_schema
-            self.sink(output_frame(rows.sparkSession, output, files, schema), number)
+            files = self.engine.log.files
+            self.sink(output_frame(rows.sparkSession, output, files, self.output_schema), number)
 
         try:
             self.engine.run(facts, jobs, give)

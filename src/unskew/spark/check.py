@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from unskew.errors import SessionError
 from unskew.packages import needed_packages
+from unskew.spark.internals import is_connect
 
 SPARK_VERSION = "4.3"
 ON_WORKERS = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "protobuf")  # what the Python workers import
@@ -52,12 +53,11 @@ def check_session(spark: Any) -> None:
 
 def problems(spark: Any) -> list[Problem]:
     """Return all that `spark` lacks; `SessionError` if it is not a usable session at all."""
-    refuse_connect(spark)
-    if not isinstance(spark, SparkSession):
+    if not isinstance(spark, SparkSession) and not is_connect(spark):
         raise SessionError(
             "this is not a Spark session", got=type(spark).__name__, hint="unskew.spark.session() gives one"
         )
-    if spark.sparkContext._jsc is None:
+    if not is_connect(spark) and spark.sparkContext._jsc is None:
         raise SessionError("the Spark session is stopped", hint="build it anew")
     found = []
     if not spark.version.startswith(f"{SPARK_VERSION}."):
@@ -65,12 +65,3 @@ def problems(spark: Any) -> list[Problem]:
         found.append(Problem(what, f"Spark {SPARK_VERSION} (is SPARK_HOME set to another one?)", BUILD))
     wrong = [package for package in needed_packages() if package.name in ON_WORKERS and not package.fits]
     return [*found, *(Problem(package.problem, package.remedy, INSTALL) for package in wrong)]
-
-
-def refuse_connect(of_spark: object) -> None:
-    """Refuse a session, or a DataFrame, of Spark Connect."""
-    if type(of_spark).__module__.startswith("pyspark.sql.connect"):
-        raise SessionError(
-            "Spark Connect is not supported yet: unskew talks to the driver's JVM, which Connect hides",
-            hint="unset SPARK_REMOTE and SPARK_CONNECT_MODE, and build the session with .master(...), not .remote(...)",
-        )

@@ -21,11 +21,10 @@ from unskew.operators.aggregate_functions import Count
 from unskew.operators.presum import quoted
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
-from unskew.spark.internals import Call, read_call, read_selected
+from unskew.spark.internals import NAME_IT, Call, read_call, read_selected
 
 # names that Spark takes in agg({"amount": "mean"}), and the functions that it means
 IN_A_DICT = {"average": "avg", "mean": "avg", "std": "stddev", "size": "count"}
-FIRST_NAME_IT = "add it to the stream with withColumn, and name the new column here"
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def grouping(events: DataFrame, given: Sequence[str | Column]) -> tuple[tuple[st
 def _name(events: DataFrame, column: Column) -> str:
     read = read_selected(events, column)
     if read is None or read[1] is None:
-        raise ArgumentError("a key is a column of the stream", got=str(column), hint=FIRST_NAME_IT)
+        raise ArgumentError("a key is a column of the stream", got=str(column), hint=NAME_IT)
     return read[1]
 
 
@@ -153,7 +152,7 @@ class Aggregates:
             raise ColumnError("a column of the stream has the name that this expression needs", got=text)
         known = self._expressions.setdefault(text, argument)
         if not self._events.select(known).sameSemantics(self._events.select(argument)):  # two functions of one name
-            raise ArgumentError("two different expressions read the same", got=text, hint=FIRST_NAME_IT)
+            raise ArgumentError("two different expressions read the same", got=text, hint=NAME_IT)
         return quoted(text)
 
 

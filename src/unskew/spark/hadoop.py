@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError
 from unskew.runtime.wire import PIECES
-from unskew.spark.internals import java_and_hadoop
+from unskew.spark.internals import is_connect, java_and_hadoop
 from unskew.state.arrow_place import S3_SCHEMES, is_local
 from unskew.state.carried import CarriedFiles
 from unskew.state.files import Files, Piece
@@ -53,6 +53,9 @@ def checkpoint_files(spark: SparkSession, root: str) -> Files:
         direct.child("unskew").probe()
         return direct
     except CheckpointError as error:
+        if is_connect(spark):
+            error.add_note("Spark Connect hides Hadoop's settings, so Python must reach the checkpoint by itself.")
+            raise
         reason = error
     files = HadoopFiles(root, HadoopPlace(root, *java_and_hadoop(spark)))
     try:

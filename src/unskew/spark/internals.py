@@ -7,6 +7,16 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from unskew.errors import ArgumentError
+from unskew.operators.presum import quoted
+
+NAME_IT = "add it to the stream with withColumn, and name the new column here"
+
+
+def is_connect(of_spark: object) -> bool:
+    """Tell whether a session, a DataFrame or a column belongs to Spark Connect."""
+    return type(of_spark).__module__.startswith("pyspark.sql.connect")
+
 
 def java_and_hadoop(spark: SparkSession) -> tuple[Any, Any]:
     """Return the driver's JVM, as Py4J shows it, and Hadoop's settings for the session."""
@@ -34,6 +44,8 @@ class Call:
 
 def read_call(spark: SparkSession, column: Column) -> Call | None:
     """Return the call that a column is, from Spark's own tree; None for other columns, `ParseException` for bad SQL."""
+    if is_connect(column):
+        return _read_connect_call(column)
     session: Any = spark
     expression = session._jsparkSession.expression(column._jc)
     if _kind(expression) == "Alias":
@@ -65,6 +77,8 @@ def read_selected(rows: DataFrame, column: Column) -> tuple[str, str | None] | N
 
     None if it does not give one value for each row: a star, an aggregate, a window function or a generator.
     """
+    if is_connect(column):
+        return _read_connect_column(rows, column)
     frames: list[Any] = [rows, rows.select(column)]
     below, selected = (frame._jdf.queryExecution().analyzed() for frame in frames)
     if _kind(selected) != "Project" or selected.projectList().length() != 1 or not selected.child().equals(below):
@@ -77,3 +91,37 @@ def read_selected(rows: DataFrame, column: Column) -> tuple[str, str | None] | N
 
 def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
+
+
+def _read_connect_call(column: Any) -> Call | None:
+    """Read a call from the tree that the client of Spark Connect builds; SQL text is parsed by the server alone."""
+    expression = column._expr
+    if _name_of(expression) == "ColumnAlias":
+        expression = expression._child
+    if _name_of(expression) == "SQLExpression":
+        raise ArgumentError(
+            "Spark Connect does not parse SQL before a query runs", got=str(column), hint='F.sum("amount")'
+        )
+    if _name_of(expression) != "UnresolvedFunction":
+        return None
+    arguments = []
+    for given in expression._args:
+        literal = given._value if _name_of(given) == "LiteralExpression" else None
+        text = str(literal).lower() if isinstance(literal, bool) else None if literal is None else str(literal)
+        star = _name_of(given) == "UnresolvedStar" and given._unparsed_target is None
+        arguments.append(Argument(type(column)(given), text, star))
+    return Call(expression._name.lower(), tuple(arguments), "DISTINCT" if expression._is_distinct else "")
+
+
+def _read_connect_column(rows: DataFrame, column: Any) -> tuple[str, str]:
+    """Return the name of a column of the rows; others are refused, since the client cannot tell two apart for certain."""
+    expression = column._expr
+    if _name_of(expression) == "ColumnReference":
+        name = rows.select(column).columns[0]
+        if expression._unparsed_identifier.replace("`", "").lower() == name.lower():
+            return quoted(name), name
+    raise ArgumentError("on Spark Connect this must be a column of the stream", got=str(column), hint=NAME_IT)
+
+
+def _name_of(expression: object) -> str:
+    return type(expression).__name__

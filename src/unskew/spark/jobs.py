@@ -9,7 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -24,6 +24,7 @@ from unskew.spark.hadoop import contents
 from unskew.spark.settings import session_settings
 
 Batches = Iterator[pa.RecordBatch]
+Initial = Callable[[SparkSession, Work], DataFrame]  # gives state to begin with, as parcels
 
 # Let Spark cut the rows for tasks by number alone. To cut by bytes, it asks for the size of the Arrow batch at every
 # row, which takes ever longer with nested columns. Parcels are still cut by bytes: they are large, and an Arrow array
@@ -65,7 +66,7 @@ class SparkJobs:
         rows: DataFrame,
         key: tuple[str, ...],  # the columns that Spark's own hash would place rows by
         cores: int,  # tasks that can run at once
-        initial: Callable[[Work], DataFrame] | None = None,  # gives state to begin with, as parcels
+        initial: Initial | None = None,
         anchors: Anchors | None = None,  # holds tasks to their homes; None on a single machine
     ) -> None:
         self._rows, self._key, self.cores, self._initial, self._anchors = rows, key, cores, initial, anchors
@@ -132,7 +133,7 @@ class SparkJobs:
 
     def _run(self, parcels: DataFrame, work: Work) -> pa.Table:
         if self._initial is not None:
-            parcels = parcels.unionAll(self._initial(work))
+            parcels = parcels.unionAll(self._initial(self._rows.sparkSession, work))
         if work.give is not None:
             given = contents(self._rows.sparkSession, work.channels.site.files, work.give.pieces)
             parcels = parcels.unionAll(given.mapInArrow(work.give, from_arrow_schema(PARCELS)))

@@ -25,7 +25,8 @@ def qualified(spark: SparkSession, path: str) -> str:
         return qualified(spark, f"{default.rstrip('/')}{path}")
     nothing = f"/_unskew-{uuid4().hex}"
     try:
-        spark.read.schema("value string").option("ignoreMissingFiles", "false").text(path.rstrip("/") + nothing)
+        rows = spark.read.schema("value string").option("ignoreMissingFiles", "false").text(path.rstrip("/") + nothing)
+        rows.isLocal()  # Spark Connect looks only when it is asked something
     except AnalysisException as error:
         spelled = (error.getMessageParameters() or {}).get("path", "")
         if error.getCondition() != "PATH_NOT_FOUND" or not spelled.endswith(nothing):

@@ -159,18 +159,24 @@ class BalancedWriter:
         if ticking:
             mode: Any = operator.time_mode
             events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
-        initial = None
+        initial, view = None, f"unskew_initial_{uuid.uuid4().hex}"
         if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
-            initial = partial(initial_parcels, stage.initial_state, operator)
+            stage.initial_state.createOrReplaceTempView(view)  # which the query's copy of the session keeps
+            initial = partial(initial_parcels, view, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
         anchors = Anchors() if on_cluster(spark) else None
-        callback = Callback(stage, engine, checkpoint, sink, ticking, initial, anchors)
+        callback = Callback(
+            engine, checkpoint, sink, stage.key, stage.cores, stage.output_schema, ticking, initial, anchors
+        )
         writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
         if self._trigger:
             writer = writer.trigger(**self._trigger)
         if self._name:
             writer = writer.queryName(self._name)
-        return BalancedQuery(writer.start(), log, settings, spark)
+        query = writer.start()
+        if initial is not None:
+            spark.catalog.dropTempView(view)
+        return BalancedQuery(query, log, settings, spark)
 
     def _settings(self) -> Settings:
         settings = self._stage.settings
