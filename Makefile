@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONN
 unexport PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS HADOOP_CONF_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs test-all bench doctor lock clean
+.PHONY: help setup demo test check docs test-all test-connect bench doctor lock clean
 
 help:  ## show this list
 	@echo "make demo and make test are all it takes; nothing needs to be installed first."
@@ -27,6 +27,9 @@ test: check  ## lint, types, import directions, doctests and all tests but the l
 
 test-all: check  ## everything, the long tests too
 	$(PYTEST) $(ARGS)
+
+test-connect: setup  ## the tests of Spark Connect, on a server of their own
+	UNSKEW_TEST_CONNECT=1 $(PY) -m pytest -p no:xdist tests/spark/connect $(ARGS)
 
 check: setup docs  ## lint, format, types and documentation only
 	$(PY) -m ruff check src tests

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import unskew
 from unskew.errors import SessionError
 from unskew.spark import check_session, session
 from unskew.spark.check import problems
@@ -92,15 +91,6 @@ def test_another_spark_is_refused(spark, monkeypatch):
     monkeypatch.setattr(type(spark), "version", property(lambda _: "3.5.4"))
     with pytest.raises(SessionError, match=r"Spark is 3\.5\.4, not 4\.3"):
         check_session(spark)
-
-
-def test_spark_connect_is_refused():
-    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(SessionError, match="Spark Connect is not supported yet"):
-        check_session(remote)
-    rows = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    with pytest.raises(SessionError, match="Spark Connect is not supported yet"):
-        unskew.balance(rows, "user")
 
 
 @pytest.mark.parametrize("other", [None, "local[2]", Path()])

@@ -114,7 +114,7 @@ def _read_connect_call(column: Any) -> Call | None:
 
 
 def _read_connect_column(rows: DataFrame, column: Any) -> tuple[str, str]:
-    """Return the name of a column of the rows; others are refused, since the client cannot tell two apart for certain."""
+    """Return the name of a column of the rows. Refuse expressions, which the client cannot tell apart for certain."""
     expression = column._expr
     if _name_of(expression) == "ColumnReference":
         name = rows.select(column).columns[0]

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, CheckpointError, ColumnError
 from unskew.spark.file_sink import FileSink, frame_writer
+from unskew.spark.internals import is_connect
 from unskew.spark.paths import qualified
 from unskew.state.files import located
 
@@ -63,6 +64,13 @@ def make_sink(
     if name == "memory":
         if not query_name:
             raise ArgumentError("a memory sink needs a name for its view", hint="call queryName(...) first")
+        if is_connect(spark):
+            raise ArgumentError(
+                "on Spark Connect batches are written in another process, whose views your session does not see",
+                where="format",
+                got=kind,
+                hint="write to parquet, or to a table with toTable",
+            )
         return MemorySink(query_name, spark, whole)
     if name == "noop":
         return compute_and_drop

@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from unskew.errors import ArgumentError
 from unskew.operators.durations import microseconds
 from unskew.runtime.engine import Engine
+from unskew.runtime.jobs import Work
 from unskew.runtime.log import RecordLog
 from unskew.runtime.record import Identity
 from unskew.runtime.settings import Settings
@@ -162,7 +163,7 @@ class BalancedWriter:
         initial, view = None, f"unskew_initial_{uuid.uuid4().hex}"
         if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
             stage.initial_state.createOrReplaceTempView(view)  # which the query's copy of the session keeps
-            initial = partial(initial_parcels, view, operator)
+            initial = partial(_initial, view, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
         anchors = Anchors() if on_cluster(spark) else None
         callback = Callback(
@@ -201,6 +202,10 @@ class BalancedWriter:
 def _for_tick(files: Files) -> str:
     """Return where the tick, a process of its own, finds files."""
     return served(files.root, files) if isinstance(files, HadoopFiles) else files.root
+
+
+def _initial(view: str, operator: PerKeyFunction, spark: SparkSession, work: Work) -> DataFrame:
+    return initial_parcels(spark.table(view), operator, work)
 
 
 def _for_each_row(each: Any, rows: DataFrame, batch_id: int) -> None:

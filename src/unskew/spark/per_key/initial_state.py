@@ -60,12 +60,11 @@ def state_of(spark: SparkSession, checkpoint: str, *, operator_id: int = 0) -> D
     return rows.select("key.*", F.col("value.groupState").alias(STATE), timeout.alias(TIMEOUT))
 
 
-def initial_parcels(view: str, operator: PerKeyFunction, spark: SparkSession, work: Work) -> DataFrame:
+def initial_parcels(initial: DataFrame, operator: PerKeyFunction, work: Work) -> DataFrame:
     """Return state to begin with as parcels for the channels that own it in the first batch.
 
-    The view has the key columns, the struct ``state``, and perhaps ``timeout_ms``; every key once.
+    `initial` has the key columns, the struct ``state``, and perhaps ``timeout_ms``; every key once.
     """
-    initial = spark.table(view)
     wanted = [*operator.key, STATE]
     missing = [name for name in wanted if name not in initial.columns]
     if missing:
