@@ -58,10 +58,9 @@ def _what_struck(world: World, trouble: str, moment: int) -> str:
     trace = world.drivers[0].gate.trace
     if trouble == PAUSE:
         assert world.seen["two drivers"], "the driver was not paused"
-        return " ".join(trace[moment - 1].split()[:2])
-    struck = [what for what in trace if f"({trouble})" in what]
-    assert struck, f"{trouble} did not strike"
-    return " ".join(struck[0].split()[:2])
+    else:
+        assert any(f"({trouble})" in what for what in trace), f"{trouble} did not strike"
+    return " ".join(trace[moment - 1].split()[:2])
 
 
 def test_the_small_case_moves_splits_and_shrinks() -> None:
