@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from schedule_drawn import CALM, SMALL, Schedule
 from schedule_world import play
 
-MOST_TRIES = 400
+MOST_TRIES = 800
 MOST_MOMENTS = 150
 
 Failure = Callable[[Schedule], BaseException | None]
@@ -49,6 +49,7 @@ class Search:
     error: BaseException
     failure: Failure = failure_of
     tries: int = 0
+    _tried: set[Schedule] = field(default_factory=set)
 
     def run(self) -> None:
         """Go on until nothing smaller fails, or there were too many tries."""
@@ -60,12 +61,13 @@ class Search:
                     smaller = True
 
     def _becomes(self, candidate: Schedule) -> bool:
-        """Take a candidate if it fails; if it has fewer batches or a plainer world, its trouble may come elsewhere."""
+        """Take a candidate if it fails; with less to do or a plainer world, its trouble may come elsewhere."""
         if self._fails(candidate):
             return True
         one = len(candidate.starts) > 0 and "+" not in candidate.starts[0] and "@" in candidate.starts[0]
-        moved = candidate.smooth != self.schedule.smooth or candidate.story.calm == CALM != self.schedule.story.calm
-        if not (one and moved):
+        emptied = _empty_batches(candidate) > _empty_batches(self.schedule)
+        calmed = candidate.story.calm == CALM != self.schedule.story.calm
+        if not (one and (emptied or calmed or candidate.smooth != self.schedule.smooth)):
             return False
         kind, _, rest = candidate.starts[0].partition("@")
         turns = rest.lstrip("0123456789")
@@ -75,15 +77,20 @@ class Search:
         return any(self._fails(each) for each in elsewhere)
 
     def _fails(self, candidate: Schedule) -> bool:
-        if self.tries >= MOST_TRIES:
+        if self.tries >= MOST_TRIES or candidate in self._tried:
             return False
         self.tries += 1
+        self._tried.add(candidate)
         error = self.failure(candidate)
         if type(error) is not type(self.error):
             return False
         assert error is not None
         self.schedule, self.error = candidate, error
         return True
+
+
+def _empty_batches(schedule: Schedule) -> int:
+    return sum(not rows for _, rows in schedule.story.batches)
 
 
 def _fewer_troubles(schedule: Schedule) -> Iterator[Schedule]:

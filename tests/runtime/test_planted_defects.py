@@ -223,7 +223,11 @@ def test_a_failure_becomes_smaller_and_names_a_command(planted: Plant, monkeypat
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", DEFECTS, ids=lambda plant: plant.__name__, indirect=True)
 def test_every_failure_becomes_small(planted: Plant) -> None:
-    """At most three batches, eight rows and three troubles show each of these defects."""
-    _, small = shrunk(planted)
+    """At most three batches and three troubles show each, and eight rows, or half of them where listings are late.
+
+    What a late listing hides depends on the number of operations before it, and so on every row.
+    """
+    found, small = shrunk(planted)
     batches, rows, troubles = size(small)
-    assert batches <= 3 and rows <= 8 and troubles <= 3
+    assert batches <= 3 and troubles <= 3
+    assert rows <= (size(found)[1] // 2 if found.late else 8)
