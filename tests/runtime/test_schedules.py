@@ -38,11 +38,13 @@ OCCURS = (
     ),
     *("driver died", "two drivers", "fenced off", "rows given again", "rows drained", "output in files", "far"),
     *("task died", "task ran twice", "task ran again", "local copies lost", "state from copy", "state from store"),
-    *("state from behind", "other rows"),
-    *("late listing", "storage down", "write failed after its effect", "create failed", "list failed", "read failed"),
+    *("late listing", "storage down", "write failed after its effect", "list failed", "read failed"),
     *("way counted", "way direct", "way whole", "way empty", "scheme none", "scheme auto"),
 )
 """What must have happened in any 250 schedules in a row."""
+
+OCCURS_RARELY = ("create failed", "state from behind", "other rows")
+"""What must have happened in any 1,000 schedules in a row."""
 
 
 def play_all(seeds: range) -> None:
@@ -62,7 +64,8 @@ def play_all(seeds: range) -> None:
     finally:
         gc.enable()
     print(f"schedules {seeds.start} to {seeds.stop - 1}: {dict(sorted(total.items()))}")
-    assert [name for name in OCCURS if not total[name]] == [], "never happened"
+    expected = (*OCCURS, *OCCURS_RARELY) if len(seeds) >= 1000 else OCCURS
+    assert [name for name in expected if not total[name]] == [], "never happened"
 
 
 @pytest.mark.parametrize("first", range(0, QUICK, AT_ONCE))
