@@ -20,6 +20,7 @@ CORE = {
     "codec_kinds",
     "registry",
     "kernel_cache",
+    "private",
     "hashing",
     "routing",
     "sketches",

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+# as Spark's own `spark.redaction.regex`, and what clouds and Kafka call theirs
+SECRET = re.compile(r"secret|passw(?:or)?d|token|credential|(?:access|account|api)[._-]?key|signature", re.IGNORECASE)
+_IN_URL = re.compile(r"(?<=://)[^/\s@'\"]+:[^/\s@'\"]+(?=@)")
+_VALUE = re.compile(
+    rf"((?:{SECRET.pattern})[\w.-]*(?:['\"]?\s*[=:]|['\"],)\s*)('[^']*'|\"[^\"]*\"|[^\s'\",;&)}}]+)", re.IGNORECASE
+)
+HIDDEN = "***"
+
+
+def redacted(text: str) -> str:
+    """Return a text for people, without passwords in URLs and without values that a secret's name precedes.
+
+    >>> redacted("s3a://ID:KEY@bucket/ck cannot be read"), redacted("{'user': 'ada', 'password': 'x y', 'n': '1'}")
+    ('s3a://***@bucket/ck cannot be read', "{'user': 'ada', 'password': ***, 'n': '1'}")
+    """
+    return _VALUE.sub(rf"\1{HIDDEN}", _IN_URL.sub(HIDDEN, text))
 
 
 class UnskewError(Exception):
     """Base of every error that unskew raises on purpose.
 
     The message says what went wrong (without the final stop), where (a file, column, row or option), which value was
-    found, and what to do next.
+    found, and what to do next. Passwords that a URL or an option holds are left out.
 
     Examples
     --------
@@ -20,11 +38,13 @@ class UnskewError(Exception):
     """
 
     def __init__(self, what: str, *, where: str | None = None, got: object = None, hint: str | None = None) -> None:
-        self.what, self.where, self.got, self.hint = what, where, got, hint
-        place = f" (in {where})" if where else ""
-        value = f", got {got!r}" if got is not None else ""
-        advice = f" Hint: {hint}." if hint else ""
-        super().__init__(f"{what}{value}{place}.{advice}")
+        shown = None if got is None else repr(got)
+        self.what, self.where, self.hint = redacted(what), where and redacted(where), hint and redacted(hint)
+        self.got = got if shown is None or shown == redacted(shown) else redacted(shown)
+        place = f" (in {self.where})" if where else ""
+        value = f", got {redacted(shown)}" if shown is not None else ""
+        advice = f" Hint: {self.hint}." if hint else ""
+        super().__init__(f"{self.what}{value}{place}.{advice}")
 
 
 class ArgumentError(UnskewError, ValueError):

@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from unskew.private import private_folder
+
 
 def kernel_cache(package: Path = Path(__file__).parent) -> Path | None:
     """Return the folder in which numba keeps the compiled kernels of `package`, or None if it has none.
@@ -24,8 +26,7 @@ def ensure_kernel_cache() -> None:
     if kernel_cache() is not None:
         return
     folder = Path(tempfile.gettempdir()) / f"unskew-kernels-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():  # somebody else's: we would run their code
+    if not private_folder(folder):  # we would run somebody else's code
         folder = Path(tempfile.mkdtemp(prefix="unskew-kernels-"))
     os.environ["NUMBA_CACHE_DIR"] = str(folder)  # the processes that this one starts inherit it
     if "numba" in sys.modules:

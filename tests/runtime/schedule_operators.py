@@ -12,11 +12,30 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from unskew.operators import Aggregate, Clock, Operator, WindowAggregate
+from unskew.operators import (
+    Aggregate,
+    Clock,
+    DecisionTree,
+    HeaviestKeys,
+    HeavyHitters,
+    Histogram,
+    History,
+    IntervalJoin,
+    NaiveBayes,
+    NaiveBayesClassifier,
+    Operator,
+    ProgressiveSort,
+    SelfJoin,
+    SessionAggregate,
+    TableJoin,
+    WindowAggregate,
+)
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.runtime.jobs import Facts
 from unskew.state import Groups, KeyedState
+from unskew.testing.compare import difference
 
 Row = dict[str, Any]
 
@@ -33,6 +52,8 @@ SCHEMA = pa.schema(
 )
 PATIENCE_MS = 2500
 WINDOW_MS, SLIDE_MS = 4000, 2000
+SECRETS = random.Random()
+"""Seeded at the beginning of a schedule, so that its sizes in bytes are the same every time."""
 
 
 class Ledger(Operator):
@@ -63,7 +84,7 @@ class Ledger(Operator):
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> pa.Table:
         held, known = state.get(groups)
         before = np.where(known, held["rows"].fill_null(0).to_numpy(), 0)
-        secrets = np.array([random.SystemRandom().getrandbits(62) for _ in range(len(groups))], np.int64)
+        secrets = np.array([SECRETS.getrandbits(62) for _ in range(len(groups))], np.int64)
         source, sequence = (rows.column(name).to_numpy()[groups.order] for name in ("source", "sequence"))
         last, disorder = [], []
         for group, lists in enumerate(held["last"].to_pylist()):
@@ -217,23 +238,104 @@ def _milliseconds(instant: datetime) -> int:
     return round((instant - datetime(1970, 1, 1)).total_seconds() * 1000)
 
 
-OPERATORS: dict[str, Operator] = {
-    "chain": Ledger(),
-    "chain, processing time": Ledger("processing"),
-    "chain, event time": Ledger("event"),
-    "integers": Aggregate(n="count", total="sum(number)", low="min(number)", high="max(number)"),
-    "floats": Aggregate(n="count", sum="sum(part)", mean="mean(part)"),
-    "windows, append": WindowAggregate("4 seconds", "2 seconds", n="count", total="sum(number)"),
-    "windows, update": WindowAggregate("4 seconds", "2 seconds", output_mode="update", n="count", total="sum(number)"),
-}
+@dataclass
+class SmoothTruth(Truth):
+    """Knows what a smooth run of the same rows gave: one channel, nothing moves, nothing fails.
+
+    `tests/operators/test_matrix.py` compares smooth runs with a plain account of the rows.
+    """
+
+    shown: list[list[Row]] = field(default_factory=list)
+    held: list[Row] = field(default_factory=list)
+
+    def batch(self, batch: Input, before_ms: int, shown: list[Row]) -> None:
+        self._compare(self.shown[batch.facts.batch_id], shown, self.operator.result_schema)
+
+    def state(self, held: list[Row]) -> None:
+        self._compare(self.held, held, None)
+
+    @staticmethod
+    def _compare(expected: list[Row], got: list[Row], schema: pa.Schema | None) -> None:
+        if sorted(map(repr, expected)) != sorted(map(repr, got)):
+            tables = (pa.Table.from_pylist(rows, schema) for rows in (expected, got))
+            different = difference(*tables, 1e-9)
+            assert different is None, different
 
 
-def operator_and_truth(name: str, orderly: bool = True) -> tuple[Operator, Truth]:
-    """Return an operator, bound, and who knows what it must return."""
-    operator = OPERATORS[name].bind(SCHEMA, ("key",))
-    kinds: dict[type, type[Truth]] = {
-        Ledger: LedgerTruth,
-        Aggregate: AggregateTruth,
-        WindowAggregate: WindowTruth,
+@dataclass(frozen=True)
+class Kind:
+    """An operator of the model, and the columns that it reads; see `columns_of`."""
+
+    operator: Operator
+    columns: tuple[str, ...] = ("key", "source", "sequence", "number", "part", "time")
+    key: str = "key"
+    truth: type[Truth] = SmoothTruth
+
+    @cached_property
+    def bound(self) -> Operator:
+        """The operator, bound."""
+        return self.operator.bind(self.shape(SCHEMA.empty_table()).schema, (self.key,))
+
+    def shape(self, rows: pa.Table) -> pa.Table:
+        """Return rows of the stream with the columns that this operator reads."""
+        if self.columns == tuple(SCHEMA.names):
+            return rows
+        made = columns_of(rows)
+        timed = SCHEMA.metadata if "time" in self.columns else None
+        return pa.table({name: made[name] for name in self.columns}).replace_schema_metadata(timed)
+
+
+def columns_of(rows: pa.Table) -> dict[str, Any]:
+    """Return the columns of the stream, and others that follow from them."""
+    found = {name: rows.column(name).combine_chunks() for name in rows.column_names}
+    number, sequence = found["number"], found["sequence"].to_numpy()
+    odd = pa.array(sequence % 2 == 1, pa.bool_())
+    labels = pc.if_else(odd, "x", "y")
+    words = pa.array([f"w{value % 5}" for value in number.to_pylist()], pa.string())
+    return found | {
+        "id": pa.array(sequence * 10 + found["source"].to_numpy(), pa.int64()),
+        "word": words,
+        "words": pa.array(
+            [list(pair) for pair in zip(words.to_pylist(), found["key"].to_pylist(), strict=True)],
+            pa.list_(pa.string()),
+        ),
+        "label": labels,
+        "told": pc.if_else(pa.array(sequence % 3 == 0, pa.bool_()), pa.scalar(None, pa.string()), labels),
+        "input": pc.if_else(odd, "a", "b"),
+        "a_number": pc.if_else(odd, number, pa.scalar(None, pa.int64())),
+        "b_number": pc.if_else(odd, pa.scalar(None, pa.int64()), number),
     }
-    return operator, kinds[type(operator)](operator, orderly)
+
+
+_PLAIN, _TIMED = ("key", "sequence", "number", "word"), ("key", "id", "number", "time")
+_PAIRED = ("key", "input", "a_number", "b_number")
+_SUMS = {"n": "count", "total": "sum(number)"}
+
+KINDS: dict[str, Kind] = {
+    "chain": Kind(Ledger(), truth=LedgerTruth),
+    "chain-processing": Kind(Ledger("processing"), truth=LedgerTruth),
+    "chain-event": Kind(Ledger("event"), truth=LedgerTruth),
+    "integers": Kind(Aggregate(**_SUMS, low="min(number)", high="max(number)"), truth=AggregateTruth),
+    "floats": Kind(Aggregate(n="count", sum="sum(part)", mean="mean(part)"), truth=AggregateTruth),
+    "windows-append": Kind(WindowAggregate("4 seconds", "2 seconds", **_SUMS), truth=WindowTruth),
+    "windows-update": Kind(WindowAggregate("4 seconds", "2 seconds", output_mode="update", **_SUMS), truth=WindowTruth),
+    "sets": Kind(Aggregate(words="count_distinct(word)", some="collect_set(word, 3)", middle="median(number)"), _PLAIN),
+    "sessions": Kind(SessionAggregate("2 seconds", **_SUMS), _TIMED),
+    "history": Kind(History(3, n="count(number)", most="max(number)"), _PLAIN),
+    "self-join": Kind(SelfJoin("time", "2 seconds", columns=["id"], where="left_id < right_id"), _TIMED),
+    "interval-join": Kind(
+        IntervalJoin("a", "b", earliest="-1 second", latest="2 seconds", how="left"), (*_PAIRED, "time")
+    ),
+    "table-join": Kind(TableJoin("a", how="left"), _PAIRED),
+    "sort": Kind(ProgressiveSort("time"), _TIMED),
+    "hitters": Kind(HeavyHitters("word", capacity=30), _PLAIN),
+    "histogram": Kind(Histogram("number", bins=200), _PLAIN),
+    "heaviest": Kind(HeaviestKeys(30, buckets=4), _PLAIN),
+    "bayes": Kind(NaiveBayes("label", ["x", "y"]), ("word", "label"), key="word"),
+    "answers": Kind(NaiveBayesClassifier("words", "told", ["x", "y"]), ("id", "words", "told"), key="id"),
+    "tree": Kind(
+        DecisionTree(["id", "number"], ["x", "y"], bins=200, candidates=10, min_rows=8, min_gain=0.0, max_leaves=4),
+        ("id", "number", "label"),
+        key="label",
+    ),
+}

@@ -62,7 +62,7 @@ class Start:
             self.gate.meanwhile[dies] = die
         self.gate.trace.clear()
         facts = Facts(batch_id, fingerprint or f"offsets of {batch_id}", time_ms, time_ms, empty)
-        jobs = TroubledJobs(partitions, self.gate, np.random.default_rng(0), rough=0.0, **options)
+        jobs = TroubledJobs(partitions, self.gate, np.random.default_rng(0), **options)
         try:
             self.engine.run(facts, jobs, self._sink)
         except DiedError:

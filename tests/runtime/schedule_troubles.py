@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import threading
+import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+from schedule_operators import SECRETS
 
-from unskew.runtime import channel, engine, extract, prepare
+from unskew.runtime import channel, engine, extract, log, prepare
 from unskew.state import files, parts
 from unskew.testing.jobs import LocalJobs, Task
 from unskew.testing.place import FarFiles, MemoryFiles, MemoryPlace
 
-DIE, FAIL = "die", "fail"
+DIE, FAIL, UNSAID, DOWN, LOSE = "die", "fail", "unsaid", "down", "lose"
+TASK_DIES, TWICE, AGAIN = "task", "twice", "again"
+TROUBLES = {
+    DIE: "the driver is gone",
+    FAIL: "an operation on files fails, before its effect or after it",
+    UNSAID: "a file is written, but whoever wrote it is told that this failed",
+    DOWN: "from now on every operation on files fails",
+    LOSE: "all local copies of state are gone",
+    TASK_DIES: "the task that runs is gone, and Spark starts it again",
+    TWICE: "the task that begins runs twice, and Spark takes the first result",
+    AGAIN: "the task that begins runs twice, and Spark takes the second result",
+}
+WRITTEN = ("after create", "after write", "after replace")
 REPEATABLE = ("prepare", "route", "worker", "give")
 """Tasks whose output Spark takes to be the same in every attempt."""
 
@@ -53,40 +69,76 @@ class Gate:
     Parameters
     ----------
     troubles
-        What happens, by the number of the moment: `DIE`, or, where it is one of files, `FAIL`.
+        What happens, by the number of the moment; see `TROUBLES`. What needs a file or a task waits for one.
     meanwhile
         What else happens, once, when a moment of that name comes.
+    lose
+        Removes local copies; tells whether there were any.
+    seen
+        Counts what has happened.
     """
 
     troubles: dict[int, str] = field(default_factory=dict)
     meanwhile: dict[str, Callable[[], None]] = field(default_factory=dict)
+    lose: Callable[[], bool] = lambda: False
+    seen: Counter[str] = field(default_factory=Counter)
     moments: int = 0
-    struck: bool = False
     failed: bool = False
     trace: list[str] = field(default_factory=list)
-    task_ends_at: int | None = None
+    in_task: bool = False
     turns: Turns | None = None
     go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     budget: float = np.inf
     ended: bool = False
+
+    def __post_init__(self) -> None:
+        self._waiting = sorted(self.troubles.items())
+        self._down = False
 
     def __call__(self, what: str, of_files: bool = False) -> None:
         """Let a moment pass, or not."""
         if self.turns is not None:
             self._take_turns()
         self.moments += 1
+        self.trace.append(what)
         self.meanwhile.pop(what, _nothing)()
-        trouble = self.troubles.get(self.moments)
-        self.trace.append(f"{what}{f' ({trouble})' if trouble else ''}")
-        if trouble == DIE or (trouble == FAIL and not of_files):
-            self.struck = True
+        due = [kind for moment, kind in self._waiting if moment <= self.moments]
+        if not due and not self._down:
+            return
+        if LOSE in due:
+            self._strike(LOSE, "local copies lost" if self.lose() else "no local copies to lose")
+        if DOWN in due:
+            self._strike(DOWN, "storage down")
+            self._down = True
+        if DIE in due:
+            self._strike(DIE, "driver died")
             raise DiedError
-        if trouble == FAIL:
-            self.struck = self.failed = True
-            raise OSError("the network is down")
-        if self.task_ends_at is not None and self.moments >= self.task_ends_at:
-            self.task_ends_at = None
+        if TASK_DIES in due and self.in_task:
+            self._strike(TASK_DIES, "task died")
             raise TaskDiedError
+        if of_files and (self._down or self._fails(what, due)):
+            self.failed = True
+            raise OSError("the network is down")
+
+    def _fails(self, what: str, due: list[str]) -> bool:
+        written = what.startswith(WRITTEN)
+        kind = FAIL if FAIL in due else UNSAID if UNSAID in due and written else None
+        if kind is not None:
+            self._strike(kind, "write failed after its effect" if written else f"{what.split()[1]} failed")
+        return kind is not None
+
+    def repeats(self) -> str | None:
+        """Tell whether the task that begins runs twice, and which result counts."""
+        due = [kind for moment, kind in self._waiting if moment <= self.moments + 1 and kind in (TWICE, AGAIN)]
+        if due:
+            self._strike(due[0], f"task ran {due[0]}")
+        return due[0] if due else None
+
+    def _strike(self, kind: str, seen: str) -> None:
+        place = next(place for place, waits in enumerate(self._waiting) if waits[1] == kind)
+        del self._waiting[place]
+        self.trace[-1:] = [f"{self.trace[-1]} ({kind})"] if self.trace else []
+        self.seen[seen] += 1
 
     def _take_turns(self) -> None:
         assert self.turns is not None
@@ -104,6 +156,7 @@ class Shared:
 
     contents: dict[str, bytes] = field(default_factory=dict)
     late: np.random.Generator | None = None
+    seen: Counter[str] = field(default_factory=Counter)
     operations: int = 0
     hidden_until: dict[str, int] = field(default_factory=dict)
 
@@ -112,10 +165,14 @@ class Shared:
         if self.late is not None and self.late.random() < 0.5:
             self.hidden_until[name] = self.operations + int(self.late.integers(1, 60))
 
-    @property
-    def listed(self) -> MemoryPlace:
-        """What listings go by."""
-        return MemoryPlace({n: b"" for n in self.contents if self.hidden_until.get(n, 0) <= self.operations})
+    def names(self, folder: str, names: list[str]) -> list[str]:
+        """Return those of the names in a folder that a listing shows."""
+        if self.late is None:
+            return names
+        hidden = {name for name, until in self.hidden_until.items() if until > self.operations}
+        shown = MemoryPlace({name: b"" for name in self.contents if name not in hidden}).names(folder)
+        self.seen["late listing"] += len(shown) < len(names)
+        return shown
 
 
 class TroubledPlace(MemoryPlace):
@@ -151,7 +208,7 @@ class TroubledPlace(MemoryPlace):
 
     def names(self, folder: str) -> list[str]:
         with self._moments("list", folder):
-            return (self._shared.listed if self._shared.late is not None else super()).names(folder)
+            return self._shared.names(folder, super().names(folder))
 
     def exists(self, name: str) -> bool:
         with self._moments("look for", name):
@@ -182,10 +239,11 @@ class TroubledJobs(LocalJobs):
     """Tasks that die, that run twice, and that get what came through a shuffle in any order."""
 
     def __init__(
-        self, partitions: Iterable[pa.Table], gate: Gate, rng: np.random.Generator, rough: float, **options: Any
+        self, partitions: Iterable[pa.Table], gate: Gate, rng: np.random.Generator | None = None, **options: Any
     ) -> None:
-        super().__init__(list(partitions), cores=int(rng.integers(1, 4)), happening=gate, **options)
-        self._gate, self._rng, self._rough = gate, rng, rough
+        cores = 2 if rng is None else int(rng.integers(1, 4))
+        super().__init__(list(partitions), cores=cores, happening=gate, **options)
+        self._gate, self._rng = gate, rng
 
     def drain(self) -> None:
         self._gate("drain")
@@ -193,33 +251,36 @@ class TroubledJobs(LocalJobs):
 
     def _task(self, name: str, function: Task, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         mine = list(batches)
-        if name in ("channels", "worker"):
+        if name in ("channels", "worker") and self._rng is not None:
             mine = [mine[place] for place in self._rng.permutation(len(mine))]
-        if self._rng.random() < self._rough:
-            self._gate.task_ends_at = self._gate.moments + int(self._rng.integers(1, 12))
-            try:
-                super()._task(name, function, mine)
-            except TaskDiedError:
-                pass
-            finally:
-                self._gate.task_ends_at = None
-        results = [super()._task(name, function, mine)]
-        if self._rng.random() < self._rough:  # another attempt, of which Spark takes either
-            results.append(super()._task(name, function, mine))
-            if name in REPEATABLE:
-                assert results[0] == results[1], f"{name} gave something else the second time"
-        return results[int(self._rng.integers(len(results)))]
+        counts = self._gate.repeats()
+        first = self._attempt(name, function, mine)
+        if counts is None:
+            return first
+        second = self._attempt(name, function, mine)
+        if name in REPEATABLE:
+            assert first == second, f"{name} gave something else the second time"
+        return first if counts == TWICE else second
+
+    def _attempt(self, name: str, function: Task, mine: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        self._gate.in_task = True
+        try:
+            return super()._task(name, function, mine)
+        except TaskDiedError:
+            return super()._task(name, function, mine)
+        finally:
+            self._gate.in_task = False
 
 
 class Time:
     """A clock that goes as it is told: now and then what it measures takes long."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator | None) -> None:
         self._rng, self._now = rng, 0.0
 
     def perf_counter(self) -> float:
         """Return seconds."""
-        self._now += 0.3 if self._rng.random() < 0.05 else 1e-4
+        self._now += 0.3 if self._rng is not None and self._rng.random() < 0.05 else 1e-4
         return self._now
 
     def sleep(self, seconds: float) -> None:
@@ -227,12 +288,18 @@ class Time:
 
 
 @contextmanager
-def in_a_world_of(rng: np.random.Generator, sweep_every: int, in_small_pieces: bool = False) -> Iterator[None]:
-    """Give the runtime a clock whose readings depend on the seed alone, and sizes that fit small batches."""
-    clock = Time(rng)
+def in_a_world_of(
+    rng: np.random.Generator, sweep_every: int, in_small_pieces: bool = False, even_clock: bool = False
+) -> Iterator[None]:
+    """Give the runtime a clock and names that depend on the seed alone, and sizes that fit small batches."""
+    clock, names = Time(None if even_clock else rng.spawn(1)[0]), rng.spawn(1)[0]
+    SECRETS.seed(int(rng.integers(1 << 60)))
+    random_names = SimpleNamespace(uuid4=lambda: uuid.UUID(bytes=names.bytes(16)))
     with ExitStack() as stack:
         for module in (channel, files):
             stack.enter_context(mock.patch.object(module, "time", clock))
+        for module in (channel, log):
+            stack.enter_context(mock.patch.object(module, "uuid", random_names))
         stack.enter_context(mock.patch.object(engine, "SWEEP_EVERY", sweep_every))
         if in_small_pieces:
             stack.enter_context(mock.patch.object(prepare, "ROWS_PACKED_AT_ONCE", 2))

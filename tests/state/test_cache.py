@@ -278,6 +278,42 @@ def test_folders_of_channels_that_are_gone_are_swept(tmp_path: Path) -> None:
     assert not place.exists()
 
 
+def test_copies_lie_in_folders_that_nobody_else_may_enter(tmp_path: Path) -> None:
+    """Whatever the umask: a copy holds the keys and the state of a query."""
+    before = os.umask(0)
+    try:
+        cache = LocalCache(tmp_path / "unskew-state", PLENTY)
+        commit(MemoryStore(), cache.place("x", 0), range(9), 1, "a")
+    finally:
+        os.umask(before)
+    assert names(cache) == ["a"]
+    assert cache.directory.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("how", ["another owner", "writable", "link"])
+def test_copies_in_a_folder_that_others_can_write_to_are_neither_used_nor_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """In a shared place, another user can make the folder first and put an entry there that says what it likes."""
+    cache, store = LocalCache(tmp_path / "unskew-state", PLENTY), MemoryStore()
+    commit(store, cache.place("x", 0), range(9), 1, "a")
+    forged = MemoryStore()
+    commit(forged, cache.place("x", 0), range(9), 666, "a")  # an entry of the same commit, with other values
+    if how == "another owner":
+        uid = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    elif how == "writable":
+        cache.directory.chmod(0o777)
+    else:
+        cache.directory.rename(tmp_path / "elsewhere")
+        cache.directory.symlink_to(tmp_path / "elsewhere")
+    before = names(cache)
+    assert before == ["a"]
+    assert contents(store, cache.place("x", 0)) == dict.fromkeys(range(9), 1)
+    commit(store, cache.place("x", 1), range(3), 2, "b")
+    assert names(cache) == before
+
+
 def test_a_budget_is_not_negative() -> None:
     with pytest.raises(ArgumentError, match="negative budget"):
         LocalCache(Path("x"), -1)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from unskew.bars import counted
+from unskew.errors import redacted
 from unskew.hashing import hash_keys
 from unskew.jobs.job import Job
 from unskew.jobs.query import check_sink, stage_of
@@ -87,14 +88,14 @@ def preview(spark: SparkSession, job: Job, sample_rows: int = SAMPLE_ROWS) -> Pr
     stage = stage_of(spark, job)
     check_sink(spark, job)
     return Preview(
-        source=job.source,
+        source=redacted(job.source),
         input_columns=_columns(stage.events.schema),
         key=", ".join(job.key_columns),
         operator=repr(stage.operator),
         output_columns=_columns(stage.output_schema),
-        sink=job.sink,
+        sink=redacted(job.sink),
         trigger=_trigger(job),
-        checkpoint=job.checkpoint_location,
+        checkpoint=job.checkpoint_location and redacted(job.checkpoint_location),
         batches_done=_batches_done(spark, job, stage),
         planner=str(stage.settings.planning.planner),
         channels=stage.settings.channels.count,

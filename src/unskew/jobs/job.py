@@ -37,8 +37,10 @@ class Job:
     aggregate: str | None = None  # what to keep per key, "count, sum(amount) as total"; or
     operator: str | None = None  # an operator by name,
     parameters: Mapping[str, Any] = field(default_factory=dict)  # with its parameters
-    source_options: Mapping[str, Any] = field(default_factory=dict)  # Spark's options, or those of a workload
-    sink_options: Mapping[str, Any] = field(default_factory=dict)
+    source_options: Mapping[str, Any] = field(
+        default_factory=dict, repr=False
+    )  # Spark's options, or those of a workload
+    sink_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     schema: str | None = None  # the source's columns, unless inferred; for Kafka, of the JSON in `value`
     columns: Mapping[str, str] = field(default_factory=dict)  # new columns by name, each an expression in SQL
     where: str | None = None  # a condition in SQL that rows must meet
@@ -54,7 +56,7 @@ class Job:
     interval: int | str = 1
     max_move_bytes: int = 64 << 20
     master: str | None = None  # this and the next two for Spark's session, if none is running
-    conf: Mapping[str, Any] = field(default_factory=dict)
+    conf: Mapping[str, Any] = field(default_factory=dict, repr=False)
     packages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from unskew.errors import SessionError
+from unskew.errors import SessionError, redacted
 from unskew.jobs.job import Job
 from unskew.jobs.query import check_before_spark, session_of, start
 from unskew.jobs.sources import first_line
@@ -80,7 +80,8 @@ def run(job: Job, view: NoView) -> Outcome:
         except KeyboardInterrupt:
             interrupted = True
     began, ready, ended = (*times, *[time.monotonic()] * 2)[:3]
-    return Outcome(tuple(batches), ended - ready, ready - began, interrupted, job.checkpoint_location)
+    checkpoint = job.checkpoint_location and redacted(job.checkpoint_location)
+    return Outcome(tuple(batches), ended - ready, ready - began, interrupted, checkpoint)
 
 
 def _follow(query: BalancedQuery, most: int | None) -> Iterator[BatchFigures]:

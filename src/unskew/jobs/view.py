@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unskew.bars import SPARKLINE_COLUMNS, bars, counted, sparkline
+from unskew.errors import redacted
 from unskew.jobs.job import Job
 from unskew.runtime.figures import BatchFigures
 
@@ -93,7 +94,7 @@ def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
     if batch.hot_keys:
         hot = "  ".join(f"{key.key} {key.share:.0%}" for key in batch.hot_keys)
         figures.add_row("hot keys", Text(hot, overflow="ellipsis", no_wrap=True))
-    title = f"{job.source} by {job.key} to {job.sink}: batch {batch.batch_id}, {counted(batch.rows, 'row')}"
+    title = redacted(f"{job.source} by {job.key} to {job.sink}: batch {batch.batch_id}, {counted(batch.rows, 'row')}")
     return Group(
         Text(title, "bold"),
         Text(f"rows per channel, {mean:,.0f} if balanced", "dim"),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -44,7 +44,7 @@ class FileSink:
 
     kind: str
     path: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # may hold passwords
     partition_by: tuple[str, ...] = ()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:

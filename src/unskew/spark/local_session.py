@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from unskew.errors import SessionError
+from unskew.errors import SECRET, SessionError
 from unskew.java import HOW_TO_INSTALL, find_java
 from unskew.machine import cores, memory_bytes
 
@@ -188,6 +188,8 @@ def _adjusted(spark: SparkSession, master: str | None, wanted: Mapping[str, str]
             spark.conf.set(name, value)
         except PySparkException as error:
             raise SessionError(
-                f"{name} cannot be changed in a running session", got=value, hint="stop the session first"
+                f"{name} cannot be changed in a running session",
+                got=None if SECRET.search(name) else value,
+                hint="stop the session first",
             ) from error
     return spark

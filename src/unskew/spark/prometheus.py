@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from unskew.runtime.figures import BatchFigures
 
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 GAUGES = {
@@ -69,6 +71,9 @@ def _escaped(text: str) -> str:
 def serve(text: Callable[[], str], port: int = 0, host: str = "127.0.0.1") -> ThreadingHTTPServer:
     """Answer every request with ``text()`` until ``shutdown()``; port 0 takes a free one, see ``server_port``.
 
+    On a loopback address, only requests to that address or to ``localhost`` are answered. Otherwise, a web page could
+    give its own name this address, and read the answer with the browser of somebody on this machine.
+
     >>> from urllib.request import urlopen
     >>> server = serve(lambda: "unskew_channels 8")
     >>> urlopen(f"http://127.0.0.1:{server.server_port}/metrics").read()
@@ -76,9 +81,13 @@ def serve(text: Callable[[], str], port: int = 0, host: str = "127.0.0.1") -> Th
     >>> server.shutdown()
     >>> server.server_close()
     """
+    guarded = host in LOOPBACK
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if guarded and re.sub(r":\d+$", "", self.headers.get("Host", "")).lower() not in LOOPBACK:
+                self.send_error(403, "Not the name of this machine's loopback address")
+                return
             body = text().encode()
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)

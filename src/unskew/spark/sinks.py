@@ -125,7 +125,7 @@ class FolderSink:
 
     kind: str
     path: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # may hold passwords
     partition_by: tuple[str, ...] = ()
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
@@ -142,7 +142,7 @@ class AppendSink:
     """
 
     kind: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # may hold passwords
     partition_by: tuple[str, ...] = ()
     identity: str | None = None
     table: str | None = None

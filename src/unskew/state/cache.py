@@ -15,6 +15,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from unskew.errors import ArgumentError
+from unskew.private import private_folder
 from unskew.state.file_entry import FileEntry, has_chunks, is_abandoned
 from unskew.state.manifest import Manifest
 
@@ -34,7 +35,8 @@ class LocalCache:
 
     An attempt takes an entry away before it changes it, and trusts it only if its nonce is the one that the store
     committed last; one that is behind catches up. Losing entries costs time, never correctness: every error of the file
-    system counts as a loss. Nothing is forced to disk, so entries from before the machine's last start are not trusted.
+    system counts as a loss, and so does a directory that another user owns or may write to. Nothing is forced to disk,
+    so entries from before the machine's last start are not trusted.
 
     Beyond the budget, an entry larger than its fair share gives up its oldest chunks (they are read from the store when
     needed), then the least recently used entries go. Entries in use may exceed it for a while.
@@ -111,6 +113,8 @@ class CachePlace:
 
     def take(self, nonce: str) -> FileEntry:
         """Take this channel's entry away: that of the commit `nonce` if there is one, else an older, else a new one."""
+        if not private_folder(self.cache.directory):  # somebody else could have put something there
+            return FileEntry(self._private(0), self, None)
         self.cache.sweep_now_and_then()
         for listed in sorted(self._published(), key=lambda listed: (listed.nonce != nonce, -listed.used)):
             entry = FileEntry.taken(listed.path, self._private(listed.size), self)
