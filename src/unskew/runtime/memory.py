@@ -20,4 +20,4 @@ def memory_budgets(memory_bytes: int | Sequence[int] | None) -> tuple[int, ...]:
         raise ArgumentError("memory is one number of bytes, or one for each channel", where="memory_bytes", got=())
     for each in budgets:
         require_number("memory_bytes", each, 0)
-    return budgets  # type: ignore[return-value]
+    return budgets
