@@ -1,9 +1,10 @@
-"""Wrong arguments to every public function: an error of ours, or of Spark's, that says what; never a slip in our code."""
+"""Wrong arguments to every public function: an error of ours or of Spark's that says what, never a slip of ours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -57,14 +58,17 @@ def test_samples_of_static_rows(spark: Any, sample: Any) -> None:
         unskew.balance(spark.range(3), "id", sample=sample)
 
 
-@pytest.mark.parametrize("key", [None, 5, [], [None], [5], b"user", {"user": 1}, "", "us.er", "`user`", "*", ["user"] * 2])
+KEYS = [None, 5, [], [None], [5], b"user", {"user": 1}, "", "us.er", "`user`", "*", ["user"] * 2]
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_keys_that_are_none(events: Any, key: Any) -> None:
-    with pytest.raises(UnskewError, match="key|column"):
+    with pytest.raises(UnskewError, match=r"key|column"):
         unskew.balance(events, key)
 
 
 def test_a_key_in_another_case_is_pointed_to(events: Any) -> None:
-    with pytest.raises(ColumnError, match="no column of that name, got 'User' .*did you mean 'user'"):
+    with pytest.raises(ColumnError, match=r"no column of that name, got 'User' .*did you mean 'user'"):
         unskew.balance(events, "User")
 
 
@@ -72,8 +76,9 @@ def cases(events: Any) -> dict[str, Callable[[], Any]]:
     """Return calls that must fail, by name."""
     stream, static = unskew.balance(events, "user", channels=2), events.sparkSession.range(3)
     per_key, counted, spark = stream.apply_per_key, stream.count(), events.sparkSession
+    committed = partial(unskew.read_committed, spark, schema="n long", checkpoint="/y")
     return {
-        "no aggregate": lambda: stream.aggregate(),
+        "no aggregate": stream.aggregate,
         "a number for an aggregate": lambda: stream.aggregate(n=5),
         "nothing for an aggregate": lambda: stream.aggregate(n=None),
         "aggregate of a key's name": lambda: stream.aggregate(user="count"),
@@ -114,7 +119,7 @@ def cases(events: Any) -> dict[str, Callable[[], Any]]:
         "two triggers": lambda: counted.writeStream.trigger(once=True, availableNow=True).foreachBatch(print).start(),
         "a number for a format": lambda: counted.writeStream.format(5),
         "no such format": lambda: counted.writeStream.format("nope").start("x"),
-        "no path": lambda: counted.writeStream.start(),
+        "no path": counted.writeStream.start,
         "partition by a number": lambda: counted.writeStream.partitionBy(5),
         "partition by no column": lambda: counted.writeStream.partitionBy("nope").start("x"),
         "foreach of a number": lambda: counted.writeStream.foreach(5),
@@ -125,9 +130,9 @@ def cases(events: Any) -> dict[str, Callable[[], Any]]:
         "state of a number": lambda: unskew.read_state(spark, 5),
         "state of no path": lambda: unskew.read_state(spark, ""),
         "state without session": lambda: unskew.read_state(None, "/x"),
-        "committed by no batch": lambda: unskew.read_committed(spark, "/x", "n long", checkpoint="/y", batches_per_trigger=0),
-        "committed by words": lambda: unskew.read_committed(spark, "/x", "n long", checkpoint="/y", batches_per_trigger="x"),
-        "committed of nothing": lambda: unskew.read_committed(spark, None, "n long", checkpoint="/y"),
+        "committed by no batch": lambda: committed("/x", batches_per_trigger=0),
+        "committed by words": lambda: committed("/x", batches_per_trigger="x"),
+        "committed of nothing": lambda: committed(None),
         "committed without session": lambda: unskew.read_committed("x", "/x", "n long", checkpoint="/y"),
         "tagged without key": lambda: unskew.tagged(None, a=events, b=events),
         "tagged without columns": lambda: unskew.tagged([], a=events, b=events),

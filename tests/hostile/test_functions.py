@@ -55,7 +55,7 @@ def wait() -> None:
     while True:
         try:
             time.sleep(60)
-        except Exception:  # noqa: S112 - a function that catches whatever it can
+        except Exception:
             continue
 
 

@@ -32,12 +32,12 @@ KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimal": (pa.decimal128(5, 2), [Decimal("1.10"), Decimal("-0.00"), Decimal("0.00"), None]),
     "wide decimal": (pa.decimal128(38, 18), [Decimal("12345678901234567890.123456789012345678"), Decimal(-1), None]),
     "date": (pa.date32(), [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1970, 1, 1), None]),
-    "timestamp": (pa.timestamp("us", "UTC"), [dt.datetime(1900, 1, 1, tzinfo=UTC), dt.datetime(2024, 3, 10, tzinfo=UTC), None]),
+    "timestamp": (pa.timestamp("us", "UTC"), [*(dt.datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 2024)), None]),
     "timestamp_ntz": (pa.timestamp("us"), [dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None]),
     "binary": (pa.binary(), [b"", b"\0", b"\xff\xfe", None]),
     "boolean": (pa.bool_(), [True, False, None]),
     "string": (pa.string(), ["", " ", "\0", "a'b", "\u00e9", "e\u0301", "\U0001f642", None, LONG]),
-    "struct": (pa.struct({"a": pa.int32(), "b": pa.string()}), [{"a": 1, "b": "x"}, {"a": None, "b": None}, None, {"a": 1, "b": ""}]),
+    "struct": (pa.struct({"a": pa.int32(), "b": pa.string()}), [{"a": 1, "b": "x"}, {}, None, {"a": 1, "b": ""}]),
     "array": (pa.list_(pa.float64()), [[], [0.0], [-0.0], [NAN], [None], None, [NAN, NAN]]),
     "nested": (pa.struct({"a.b": pa.list_(pa.string())}), [{"a.b": ["x"]}, {"a.b": []}, {"a.b": None}, None]),
     "interval": (pa.duration("us"), [dt.timedelta(0), dt.timedelta(days=-1), None]),
@@ -84,7 +84,7 @@ def test_each_type_alone_gives_the_groups_of_spark(spark: Any) -> None:
     for name in names:
         one = rows.select([name])
         result = run(Aggregate(n="count"), [one.slice(0, 25), one.slice(25)], key=name, channels=3)
-        ours = {plain(row[f"key.{name}"]): row["value.count"] for row in result.state.to_pylist()}
+        ours = {plain(row[f"key.{name}"]): row["value.n"] for row in result.state.to_pylist()}
         expected = native.get(name) or Counter(plain(value) for value in one.column(0).to_pylist())
         assert ours == expected, name
 

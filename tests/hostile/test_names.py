@@ -69,7 +69,7 @@ def test_names_that_spark_cannot_hand_over(events: Any, name: str, word: str) ->
 
 def test_columns_of_the_same_name(events: Any) -> None:
     twice = events.select("k", "x", F.col("x").alias("x"))
-    with pytest.raises(ColumnError, match="2 columns have the same name, got 'x'.*rename"):
+    with pytest.raises(ColumnError, match=r"2 columns have the same name, got 'x'.*rename"):
         unskew.balance(twice, "k").apply_per_key(total, "n long", "n long")
     assert unskew.balance(twice, "k").count().events.columns == ["k"]
 

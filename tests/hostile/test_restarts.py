@@ -39,7 +39,12 @@ CALLED: Callable[[Any], Any] = lambda events: unskew.balance(events, "k", channe
 
 # a name, the schema and the query of the second start, and what is said about it
 REFUSED: dict[str, tuple[Callable[[Any], Any], str, Callable[[Any], Any], str]] = {
-    "key as text": (AGGREGATED, "k string, x int, at timestamp", AGGREGATED, "other types: key k: int32.*got 'key k: string"),
+    "key as text": (
+        AGGREGATED,
+        "k string, x int, at timestamp",
+        AGGREGATED,
+        "types: key k: int32.*got 'key k: string",
+    ),
     "wider key": (AGGREGATED, "k long, x int, at timestamp", AGGREGATED, "key k: int64.*cast the stream's columns"),
     "time without zone": (AGGREGATED, "k int, x int, at timestamp_ntz", AGGREGATED, "other types"),
     "wider value": (AGGREGATED, "k int, x long, at timestamp", AGGREGATED, "max.*: int64"),
@@ -73,7 +78,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str, Callable[[Any], Any], str]] 
     "another timeout": (
         CALLED,
         SCHEMA,
-        lambda events: unskew.balance(events, "k").apply_per_key(kept, "n long", "n long", timeout="ProcessingTimeTimeout"),
+        lambda events: unskew.balance(events, "k").apply_per_key(
+            kept, "n long", "n long", timeout="ProcessingTimeTimeout"
+        ),
         "same operator",
     ),
 }
@@ -99,7 +106,7 @@ def test_second_starts_that_cannot_go_on(spark: Any, tmp_path: Path) -> None:
     try:
         spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
         with_limit = unskew.balance(more, "k", channels=3).apply_per_key(kept, "n long", "n long", max_call_seconds=60)
-        assert start(with_limit, checkpoints[CALLED]) == [(2,), (2,)], "a column, a zone, a limit and channels may change"
+        assert start(with_limit, checkpoints[CALLED]) == [(2,), (2,)], "columns, zone, limit and channels may change"
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 

@@ -145,7 +145,8 @@ def balance(
             records=records,
         )
     batches, pause_ms = (1, microseconds(interval) // 1000) if isinstance(interval, str) else (interval, 0)
-    require_number("interval", pause_ms, 0)
+    if pause_ms < 0:
+        raise ArgumentError("time does not run backwards", where="interval", got=interval, hint='"30 seconds"')
     for what, number, least in (
         ("interval", batches, 1),
         ("window", window, 1),
