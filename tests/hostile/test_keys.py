@@ -90,6 +90,7 @@ def test_each_type_alone_gives_the_groups_of_spark(spark: Any) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_all_types_together_on_spark(spark: Any, tmp_path: Path) -> None:
     rows = table().drop_columns(["interval", "nested"])  # Parquet has no such types, or Spark no such names
     folder = write_batches(tmp_path / "rows", [rows.slice(0, 35), rows.slice(0, 0), rows.slice(35)])

@@ -34,6 +34,7 @@ def total(key: Any, rows: Any, state: Any) -> Any:
     return None, (*key, float(rows["amount"].sum()))
 
 
+@pytest.mark.slow
 def test_names_that_work(spark: Any, tmp_path: Path) -> None:
     """All at once in one key, among them the names that unskew itself uses inside."""
     table = pa.table({name: [1, 2, 1, None] for name in ODD} | {"amount": [1.0, 2.0, 3.0, 4.0]})

@@ -111,6 +111,7 @@ def test_second_starts_that_cannot_go_on(spark: Any, tmp_path: Path) -> None:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.slow
 def test_nothing_in_a_checkpoint_depends_on_the_version_of_python(spark: Any, tmp_path: Path) -> None:
     """Everything is JSON or Arrow; a pickle would tie a checkpoint to the interpreter that wrote it."""
     rows = pa.table({"k": pa.array([1, 2], pa.int32()), "x": pa.array([5, 6], pa.int32())})
