@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
+from numbers import Integral, Real
 
 # as Spark's own `spark.redaction.regex`, and what clouds and Kafka call theirs
 SECRET = re.compile(r"secret|passw(?:or)?d|token|credential|(?:access|account|api)[._-]?key|signature", re.IGNORECASE)
@@ -114,3 +116,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}" if near else f"one of {', '.join(names)}"
+
+
+def require_number(
+    where: str, given: object, least: float = -math.inf, most: float = math.inf, *, whole: bool = True
+) -> None:
+    """Raise `ArgumentError` unless a parameter is a number within a range.
+
+    >>> require_number("records", "10", 1)
+    Traceback (most recent call last):
+    unskew.errors.ArgumentError: this is a whole number, at least 1, got '10' (in records).
+    """
+    fits = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
+    if not (fits and least <= given <= most):  # type: ignore[operator]
+        bounds = [f"at least {least}"] * (least > -math.inf) + [f"at most {most}"] * (most < math.inf)
+        what = f"this is {'a whole' if whole else 'a'} number{', ' * bool(bounds)}{' and '.join(bounds)}"
+        raise ArgumentError(what, where=where, got=given)

@@ -35,7 +35,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         self._load()
         if name not in self._members:
-            hint = did_you_mean(name, sorted(self._members))
+            hint = did_you_mean(str(name), sorted(self._members))
             raise ArgumentError(f"there is no {self.family} of that name", got=name, hint=hint)
         return self._members[name]
 

@@ -306,14 +306,14 @@ def test_a_function_that_raises_tells_the_key_and_the_batch() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda: ((1, 2), None), "a state has 1 fields, got"),
+        (lambda: ((1, 2), None), "a state is a tuple with one value for each field, got"),
         (lambda: (("x",), None), "does not fit the type int64"),
         (lambda: ((1.5,), None), "does not fit the type int64"),
         (lambda: ((1,), ("ada",)), "a tuple of 2 values"),
         (lambda: ((1,), ("ada", "x")), "does not fit the type int64"),
         (lambda: ((1,), None, 5), "timeouts are off"),
-        (lambda: (1,), "not enough values|expected"),
-        (lambda: 5, "len"),
+        (lambda: (1,), "a function returns"),
+        (lambda: 5, "a function returns"),
     ],
 )
 def test_wrong_answers_of_a_lean_function_tell_the_key(answer: Callable[[], Any], message: str) -> None:
@@ -332,7 +332,7 @@ def test_wrong_state_of_a_pandas_function_tells_the_key() -> None:
         return []
 
     error = error_of(PandasFunction(function, schema("n long"), schema("n long")))
-    assert "a state has 1 fields, got (1, 2)" in str(error)
+    assert "a state is a tuple with one value for each field, got (1, 2)" in str(error)
 
     def wrong(key: Any, frames: Any, state: Any) -> Any:
         state.update(("2024-01-01" if key[0] == "bob" else None,))

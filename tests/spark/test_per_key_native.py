@@ -22,6 +22,7 @@ from unskew.hashing import hash_keys
 from unskew.routing.table import RoutingTable
 from unskew.runtime.wire import STATE, unpack
 from unskew.spark.per_key import LeanFunction, Rows, initial_parcels, state_of
+from unskew.spark.per_key.initial_state import check_initial_state
 from unskew.state import KeyedState, MemoryStore
 from unskew.testing import write_batches
 
@@ -273,7 +274,7 @@ def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
     assert found == {"ada": ({"n": 5}, 70), "bob": (None, 80), None: ({"n": 6}, None)}, "nothing is known of cy"
 
     with pytest.raises(ColumnError, match=r"lacks a column, got 'state'.*user, shard, state"):
-        initial_parcels(initial.drop("state"), operator, work)
+        check_initial_state(initial.drop("state"), (*operator.key, "state"))
     with pytest.raises(PythonException, match="does not fit the state's type"):
         wrong = initial.selectExpr("user", "shard", "named_struct('n', 'five') as state")
         initial_parcels(wrong, operator, work).toArrow()

@@ -99,6 +99,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         missing = f"this command belongs to the laboratory, which needs {error.name}"
         print_error(ArgumentError(missing, hint="pip install 'unskew[lab]'"), as_json)
+    except OSError as error:
+        if "--debug" in given or os.environ.get("UNSKEW_DEBUG"):
+            raise
+        hint = "check that the path is right, and that you may read or write there"
+        print_error(ArgumentError(error.strerror or str(error), where=error.filename, hint=hint), as_json)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except typer.TyperException as error:  # a wrong option; typer prints it itself unless JSON is wanted
         print_error(ArgumentError(error.format_message().rstrip(".")), as_json)
     sys.exit(2)

@@ -119,7 +119,7 @@ def _parquet(path: Path, column: str | None) -> pa.Table:
         data = pa.dataset.dataset(path, format="parquet")
         wanted = column or "key"
         return data.to_table(columns=[wanted] if wanted in data.schema.names else None)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise FormatError(f"the file cannot be read: {error}", where=str(path)) from error
 
 

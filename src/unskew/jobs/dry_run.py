@@ -110,7 +110,7 @@ def _batches_done(spark: SparkSession, job: Job, stage: Stage) -> int:
     checkpoint = checkpoint_files(spark, qualified(spark, job.checkpoint_location))
     log = RecordLog(checkpoint.child(OWN_FOLDER))
     identity = Identity(tuple(stage.operator.key), repr(stage.operator), stage.settings.channels.slots, name="")
-    check_checkpoint(checkpoint, log, identity)
+    check_checkpoint(checkpoint, log, identity, stage.operator)
     return log.last()[1] + 1
 
 

@@ -58,7 +58,7 @@ def _read(path: Path) -> pa.Table:
             return pa.parquet.read_table(path)
         if path.suffix.lower() in {".csv", ".txt"}:
             return pa.csv.read_csv(path)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise FormatError(f"the file cannot be read: {error}", where=str(path)) from error
     raise ArgumentError("statistics are read from .csv or .parquet files", got=path.name)
 
@@ -68,6 +68,8 @@ def _column(rows: pa.Table, name: str, where: str) -> pa.Array:
         near = difflib.get_close_matches(name, rows.column_names, n=1)
         found = f"rename {near[0]!r}" if near else f"the file has {', '.join(rows.column_names) or 'no columns'}"
         raise ColumnError(f"column {name!r} is missing", where=where, hint=found)
+    if rows.column_names.count(name) > 1:
+        raise ColumnError("two columns have the same name", where=where, got=name, hint="rename one of them")
     column = rows.column(name).combine_chunks()
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 

@@ -190,7 +190,7 @@ def function_names() -> str:
 
 def parse_call(name: str, text: str) -> tuple[type[Result], list[str], tuple[str, ...]]:
     """Return function, columns and options of a call in words."""
-    call = _CALL.fullmatch(text)
+    call = _CALL.fullmatch(text) if isinstance(text, str) else None
     make = RESULTS.get(call[1].lower()) if call else None
     hint = f"one of {function_names()}"
     if call and make is not None:

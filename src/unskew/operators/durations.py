@@ -25,8 +25,9 @@ def microseconds(duration: str) -> int:
     >>> microseconds("10 minutes"), microseconds("interval 1 hour 30 seconds")
     (600000000, 3630000000)
     """
-    if not re.fullmatch(rf"(?:interval )?(?:{_PART})+", duration.strip(), re.IGNORECASE):
+    given = duration.strip() if isinstance(duration, str) else ""
+    if not re.fullmatch(rf"(?:interval )?(?:{_PART})+", given, re.IGNORECASE):
         units = ", ".join(f"{unit}s" for unit in MICROSECONDS)
         raise ArgumentError("this is not a duration", got=duration, hint=f'such as "10 minutes"; units are {units}')
-    parts = re.findall(_PART, duration.strip(), re.IGNORECASE)
+    parts = re.findall(_PART, given, re.IGNORECASE)
     return sum(int(count) * MICROSECONDS[unit.lower()] for count, unit in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.hashing import hash_keys, xxhash64
 from unskew.operators.base import refuse_key_names, require_column
 from unskew.operators.heavy_hitters import HeavyHitters
@@ -61,9 +61,9 @@ class HeaviestKeys(MergingLearner):
     memory = "constant"
 
     def __init__(self, k: int = 100, *, capacity: int | None = None, buckets: int = 64) -> None:
+        for name, number in (("k", k), ("buckets", buckets), ("capacity", k if capacity is None else capacity)):
+            require_number(name, number, 1)
         self.k, self.capacity, self.buckets = k, 2 * k if capacity is None else capacity, buckets
-        if k < 1 or buckets < 1:
-            raise ArgumentError("a list has at least one key, and there is at least one bucket", got=min(k, buckets))
         if self.capacity < k:
             raise ArgumentError(f"a bucket needs room for all {k} keys of the list", where="capacity", got=capacity)
 

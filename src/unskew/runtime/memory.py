@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 
 
 def memory_budgets(memory_bytes: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -15,9 +15,9 @@ def memory_budgets(memory_bytes: int | Sequence[int] | None) -> tuple[int, ...]:
     """
     if memory_bytes is None:
         return ()
-    budgets = (memory_bytes,) if isinstance(memory_bytes, int) else tuple(memory_bytes)
-    if not budgets or min(budgets) < 0:
-        raise ArgumentError(
-            "memory is one number of bytes, or one for each channel", where="memory_bytes", got=memory_bytes
-        )
+    budgets = tuple(memory_bytes) if isinstance(memory_bytes, (list, tuple)) else (memory_bytes,)
+    if not budgets:
+        raise ArgumentError("memory is one number of bytes, or one for each channel", where="memory_bytes", got=())
+    for each in budgets:
+        require_number("memory_bytes", each, 0)
     return budgets

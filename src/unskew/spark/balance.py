@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.load.statistics import Statistics
 from unskew.operators import Operator
 from unskew.operators.durations import microseconds
@@ -27,15 +27,19 @@ from unskew.routing.table import DEFAULT_SLOTS
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.batch import BalancedBatch, BalancedPair
+from unskew.spark.check import require_frame
 from unskew.spark.columns import Span, grouping
 from unskew.spark.grouped import Grouped
 from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
+from unskew.spark.per_key.calls import STATE
+from unskew.spark.per_key.initial_state import check_initial_state
 from unskew.spark.plans import session_cores
 from unskew.spark.stage import Stage
 from unskew.splitters import Splitter, splitter
 
 AUTO = "auto"
 OUTPUT_MODES = ("append", "update")
+MOST_SLOTS = 1 << 24  # every record and every task holds the table
 OWN_TOLERANCE = 0.02  # batches that are planned by their own counts need little slack: nothing has to be predicted
 
 
@@ -117,15 +121,10 @@ def balance(
     sample
         For static rows: the share of rows that statistics are taken from, such as 0.05. Defaults to all rows.
     """
-    if not isinstance(events, DataFrame):
-        raise ArgumentError(
-            "this is not a Spark DataFrame",
-            where="events",
-            got=type(events).__name__,
-            hint="spark.createDataFrame(...)",
-        )
-    names, span = grouping(events, [*([key] if isinstance(key, (str, Column)) else key), *more])
+    require_frame(events, "events")
+    names, span = grouping(events, key, *more)
     cores = session_cores(events.sparkSession)
+    require_number("slots", slots, 1, MOST_SLOTS)
     count = _checked_channels(channels, cores, slots)
     chosen, when = _planner(planner, tolerance, plan)
     if events.isStreaming and sample is not None:
@@ -145,10 +144,19 @@ def balance(
             memory_bytes=memory_bytes,
             records=records,
         )
-    batches, pause_ms = (interval, 0) if isinstance(interval, int) else (1, microseconds(interval) // 1000)
-    for what, number in (("interval", batches), ("window", window), ("records", records)):
-        if number < 1:
-            raise ArgumentError("this is at least 1", where=what, got=number)
+    batches, pause_ms = (1, microseconds(interval) // 1000) if isinstance(interval, str) else (interval, 0)
+    if pause_ms < 0:
+        raise ArgumentError("time does not run backwards", where="interval", got=interval, hint='"30 seconds"')
+    for what, number, least in (
+        ("interval", batches, 1),
+        ("window", window, 1),
+        ("records", records, 1),
+        ("max_move_bytes", max_move_bytes, 0),
+        ("cache_bytes", cache_bytes, 0),
+        ("tracked_keys", 1 if tracked_keys is None else tracked_keys, 1),
+    ):
+        require_number(what, number, least)
+    require_number("min_gain", min_gain, whole=False)
     settings = Settings(
         Channels(count, channels == AUTO, slots),
         Planning(chosen, when, batches, pause_ms, window, max_move_bytes, min_gain, tracked_keys, presum=plan is None),
@@ -162,8 +170,10 @@ def _check_static(sample: float | None, span: Span | None, **for_streams: object
     """Refuse what static rows cannot have."""
     if span is not None:
         raise ArgumentError("windows are for streams, these rows are static", where="events")
-    if sample is not None and not 0 < sample <= 1:
-        raise ArgumentError("a sample is a share above 0 and up to 1", where="sample", got=sample)
+    if sample is not None:
+        require_number("sample", sample, whole=False)
+        if not 0 < sample <= 1:
+            raise ArgumentError("a sample is a share above 0 and up to 1", where="sample", got=sample)
     defaults = inspect.signature(balance).parameters
     for name, value in for_streams.items():
         if value != defaults[name].default:
@@ -184,10 +194,13 @@ def _planner(given: str | Planner, tolerance: float | None, plan: str | None) ->
     """Return the planner with its tolerance, and when it plans."""
     if plan not in (None, "own", "ahead"):
         raise ArgumentError('a plan is made from the batch\'s "own" counts, or "ahead"', got=plan, where="plan")
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise ArgumentError(
-            "a tolerance is a share of the mean load, from 0 to below 1", got=tolerance, where="tolerance", hint="0.05"
-        )
+    if tolerance is not None:
+        require_number("tolerance", tolerance, whole=False)
+        if not 0 <= tolerance < 1:
+            what = "a tolerance is a share of the mean load, from 0 to below 1"
+            raise ArgumentError(what, got=tolerance, where="tolerance", hint="0.05")
+    if not isinstance(given, (str, Planner)):
+        raise ArgumentError("this is no planner", got=given, where="planner", hint=f"one of {', '.join(PLANNERS)}")
     kind = PLANNERS[given] if isinstance(given, str) else type(given)
     when = plan or ("own" if kind.for_balance else "ahead")
     if not isinstance(given, str):
@@ -203,6 +216,8 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
     """Return the splitting scheme for all rows, if one is wanted."""
     if split is None or split == AUTO:
         return None
+    if not isinstance(split, (str, Splitter)):
+        raise ArgumentError("this is no splitting scheme", where="split", got=split, hint='"auto", "pkg" or a Splitter')
     if isinstance(split, str):
         split = splitter(split)
     if split.shares_memory or not split.online:
@@ -267,6 +282,7 @@ class Balanced(Grouped):
         timeoutConf: str,  # noqa: N803
         *,
         initial_state: DataFrame | None = None,
+        max_call_seconds: float | None = None,
     ) -> Stage:
         """Call a function for every key, as Spark's method of this name does: same arguments, same rows out.
 
@@ -283,10 +299,16 @@ class Balanced(Grouped):
         initial_state
             The state before the first batch of a new checkpoint: the key columns, a struct ``state`` and perhaps
             ``timeout_ms``. `unskew.spark.per_key.state_of` gives that of a native query.
+        max_call_seconds
+            How long one call may take. A call that takes longer, because it waits for a service or never ends, stops
+            the query with an error that names the key. Defaults to no limit. The limit cannot end compiled code that
+            does not return to Python.
         """
-        if outputMode.lower() not in OUTPUT_MODES:
-            raise ArgumentError("there is no such output mode", got=outputMode, hint=f"one of {OUTPUT_MODES}")
-        stage = self._call_per_key(PandasFunction, func, outputStructType, stateStructType, timeoutConf, initial_state)
+        if str(outputMode).lower() not in OUTPUT_MODES:
+            raise ArgumentError("there is no such output mode", got=outputMode, hint=" or ".join(OUTPUT_MODES))
+        stage = self._call_per_key(
+            PandasFunction, func, outputStructType, stateStructType, timeoutConf, initial_state, max_call_seconds
+        )
         return replace(stage, output_mode=outputMode.lower())
 
     def apply_per_key(
@@ -297,6 +319,7 @@ class Balanced(Grouped):
         *,
         timeout: str = GroupStateTimeout.NoTimeout,
         initial_state: DataFrame | None = None,
+        max_call_seconds: float | None = None,
     ) -> Stage:
         """Call a function for every key with NumPy arrays, which is many times faster than with pandas frames.
 
@@ -304,7 +327,9 @@ class Balanced(Grouped):
         `unskew.spark.per_key.LeanFunction`. `timeout` names the time that deadlines are in. The other parameters are
         those of `applyInPandasWithState`.
         """
-        return self._call_per_key(LeanFunction, func, output_schema, state_schema, timeout, initial_state)
+        return self._call_per_key(
+            LeanFunction, func, output_schema, state_schema, timeout, initial_state, max_call_seconds
+        )
 
     def _call_per_key(
         self,
@@ -314,9 +339,13 @@ class Balanced(Grouped):
         state: StructType | str,
         timeout: str,
         initial_state: DataFrame | None,
+        max_call_seconds: float | None,
     ) -> Stage:
         output, state = _struct(output), _struct(state)
-        operator = form(function, output, state, timeout, ArrowSettings.of(self.events.sparkSession))
+        settings = ArrowSettings.of(self.events.sparkSession)
+        operator = form(function, output, state, timeout, settings, max_call_seconds)
+        if initial_state is not None:
+            check_initial_state(initial_state, (*self.key, STATE))
         return replace(self.apply(operator, output), initial_state=initial_state)
 
     def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
@@ -364,6 +393,8 @@ class Balanced(Grouped):
         """Run any operator. Spark's schema of its output follows from Arrow's unless you give one."""
         if self.span is not None:
             raise ArgumentError("windows are for aggregates", got=operator, hint="group by the key alone")
+        if not isinstance(operator, Operator):
+            raise ArgumentError("this is no operator", got=operator, hint="one of unskew.operators, or your own")
         return self._run(operator, output_schema)
 
 

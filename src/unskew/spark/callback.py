@@ -23,6 +23,8 @@ from unskew.state.files import Files
 LONGEST = 3000
 # Spark looks for this text to know that a query was only stopped
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
+JAVA_FRAMES = ("\tat ", "\t... ")
+WORKER_DIED = "Python worker exited unexpectedly"
 STOPPED = ("InterruptedException", "InterruptedIOException", "cancelled", "SparkContext was shut down")
 
 
@@ -75,6 +77,13 @@ class Callback:
 def short(error: Exception, batch_id: int) -> Exception:
     """Return an error that says the same in few words, without its way through our code and Spark's."""
     text = f"{type(error).__name__}: {error}".split("\n\nJVM stacktrace:")[0]
+    text = "\n".join(line for line in text.split("\n") if not line.startswith(JAVA_FRAMES))
+    if WORKER_DIED in text:
+        return BatchError(
+            f"a Python worker died in the middle of batch {batch_id}",
+            hint="a function ended the process, crashed in compiled code, or needed more memory than there is. The "
+            "executors' logs say more; spark.python.worker.faulthandler.enabled=true adds where it happened",
+        )
     if isinstance(error, Py4JJavaError) and any(word in text for word in STOPPED):
         return BatchError(f"the query was stopped in the middle of batch {batch_id}. {INTERRUPTED}")
     notes = "\n".join(getattr(error, "__notes__", ()))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from unskew.errors import SessionError
+from unskew.errors import ArgumentError, SessionError
 from unskew.packages import needed_packages
 from unskew.spark.internals import is_connect
 
@@ -65,3 +65,11 @@ def problems(spark: Any) -> list[Problem]:
         found.append(Problem(what, f"Spark {SPARK_VERSION} (is SPARK_HOME set to another one?)", BUILD))
     wrong = [package for package in needed_packages() if package.name in ON_WORKERS and not package.fits]
     return [*found, *(Problem(package.problem, package.remedy, INSTALL) for package in wrong)]
+
+
+def require_frame(given: object, where: str) -> None:
+    """Refuse what is not a DataFrame."""
+    if not isinstance(given, DataFrame):
+        raise ArgumentError(
+            "this is not a Spark DataFrame", where=where, got=type(given).__name__, hint="spark.createDataFrame(...)"
+        )

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from unskew.errors import CheckpointError
+from unskew.operators import Operator
 from unskew.runtime.log import RecordLog
 from unskew.runtime.record import Identity
 from unskew.state.arrow_place import is_local, located
+from unskew.state.chunks import Columns
 from unskew.state.files import Files
 
 FIRST_EDITION = "decisions"
 
 
-def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity) -> str:
+def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity, operator: Operator) -> str:
     """Return the name of the query that a checkpoint belongs to, or a new one if it is empty; writes nothing.
 
     Raises `CheckpointError` if it belongs to another query, to Spark alone, or to an older unskew.
@@ -54,4 +56,12 @@ def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity) -> s
                 got=getattr(identity, part),
                 hint=f"use the same {part}, or start with a new checkpointLocation",
             )
+    held, wanted = Columns.of_rows(record.columns.schema), Columns.of(operator.key_schema, operator.value_schema)
+    if not wanted.are(held.text):
+        raise CheckpointError(
+            f"this checkpoint was written with a state of other types: {held.text}",
+            where=checkpoint.root,
+            got=wanted.text,
+            hint="cast the stream's columns to the types that they had, or start with a new checkpointLocation",
+        )
     return known.name

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import NumericType, StructField, StructType
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError, ColumnError, did_you_mean
 from unskew.hashing import check_key_type
 from unskew.operators import Operator
 from unskew.operators.aggregate import RESULTS, expression_column, function_names, parse_call
@@ -44,11 +44,16 @@ class Span:
         return made if self.place is None else made.placed(self.place)  # type: ignore[no-any-return]
 
 
-def grouping(events: DataFrame, given: Sequence[str | Column]) -> tuple[tuple[str, ...], Span | None]:
+def grouping(
+    events: DataFrame, key: str | Column | Sequence[str | Column], *more: str | Column
+) -> tuple[tuple[str, ...], Span | None]:
     """Return the key columns, and the window if there is one."""
+    given: list[Any] = [*(key if isinstance(key, (list, tuple, set)) else [key]), *more]
     names: list[str] = []
     span = None
     for each in given:
+        if not isinstance(each, (str, Column)):
+            raise ArgumentError("a key is the name of a column, or a column", got=each, hint='"user" or F.col("user")')
         call = None if isinstance(each, str) else read_call(events.sparkSession, each)
         if isinstance(each, str):
             names.append(each)
@@ -60,10 +65,13 @@ def grouping(events: DataFrame, given: Sequence[str | Column]) -> tuple[tuple[st
             raise ArgumentError("there may be one window", got=str(each), hint="leave one out")
     for name in names:
         if name not in events.columns:
-            raise ColumnError("there is no column of that name", got=name, hint=f"one of {', '.join(events.columns)}")
+            hint = did_you_mean(name, events.columns)
+            raise ColumnError("there is no column of that name", where="the key", got=name, hint=hint)
+        if names.count(name) > 1:
+            raise ArgumentError("a column is named twice", where="the key", got=name, hint="name it once")
         check_key_type(name, events.schema[name].dataType.simpleString())
     if not names:
-        raise ArgumentError("a stream is balanced by a key", got=list(given), hint="name a key beside the window")
+        raise ArgumentError("a stream is balanced by a key", got=given, hint="name a column beside the window")
     if span is not None and span.place == len(names):
         span = replace(span, place=None)
     return tuple(names), span
@@ -118,7 +126,7 @@ class Aggregates:
             if all(column in self._events.columns or column.isidentifier() for column in columns):
                 return text  # the operator will say which columns do not exist
         try:
-            return self.of(sql.expr(text))
+            return self.of(sql.expr(str(text)))
         except ParseException:
             parse_call(name, text)  # says more if the function does not exist
             raise ArgumentError("Spark cannot parse this", where=f"result {name!r}", got=text) from None

@@ -24,7 +24,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError, CheckpointError
+from unskew.errors import CheckpointError, require_number
+from unskew.spark.check import check_session
 from unskew.spark.file_sink import DONE, data_files
 from unskew.spark.paths import qualified
 from unskew.state.files import located
@@ -65,8 +66,8 @@ def read_committed(
         sessions.format("parquet").start(log)
         second = unskew.balance(unskew.read_committed(spark, log, schema, checkpoint=first), "page")
     """
-    if batches_per_trigger < 1:
-        raise ArgumentError("a trigger has to read something", got=batches_per_trigger)
+    check_session(spark)
+    require_number("batches_per_trigger", batches_per_trigger, 1)
     path, checkpoint = (qualified(spark, place) for place in (path, checkpoint))
     reader = spark.readStream.format(_registered(spark)).schema(schema)
     return reader.options(checkpoint=checkpoint, batches=batches_per_trigger).load(path)

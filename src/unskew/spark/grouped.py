@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators import Operator
 from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import EVENT_TIME_METADATA
+from unskew.operators.base import EVENT_TIME_METADATA, require_column
 from unskew.operators.presum import quoted
 from unskew.runtime.settings import Settings
 from unskew.spark.columns import Aggregates, Span, from_dict, numeric_columns, spark_types
@@ -95,7 +95,11 @@ class Grouped:
         columns = [sql.col(quoted(name)) for name in self.key]
         if self.span is not None:
             place = len(columns) if self.span.place is None else self.span.place
-            columns.insert(place, self.span.spelled(quoted(self.span.on or self._event_time)))
+            time = self.span.on or self._event_time
+            if not time:
+                hint = 'name it, on="ts", or call withWatermark("ts", ...) first'
+                raise ArgumentError("a window needs a column of times", where="window", hint=hint)
+            columns.insert(place, self.span.spelled(quoted(time)))
         return self.events.groupBy(*columns)
 
     def _like_spark(self, native: DataFrame, aggregates: list[Column]) -> Stage:
@@ -163,11 +167,11 @@ class Grouped:
             events = events.select(*map(quoted, bound.columns_read))
             kept = [schema.field(name) for name in bound.columns_read]
             bound = operator.bind(pa.schema(kept, metadata=schema.metadata), self.key)
-        dotted = [name for name in bound.columns_read if "." in name]
-        if dotted:
-            raise ColumnError(
-                "Spark cannot hand a column with a dot in its name to Python", got=dotted[0], hint="rename it first"
-            )
+        for name in bound.columns_read:
+            require_column(schema, name)  # only once
+            if "." in name or "`" in name:
+                what = f"Spark cannot hand a column with a {'dot' if '.' in name else 'backtick'} in its name to Python"
+                raise ColumnError(what, got=name, hint="rename it first")
         if self.settings.splitting.by_tuple and not bound.splittable:
             raise ArgumentError(
                 "keys of this operator cannot be split: it cannot merge partial states in any order, has timeouts, or "

@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import EVENT_TIME_METADATA, INPUT, TIME
+from unskew.spark.check import require_frame
 from unskew.spark.plans import watermark_columns
 
 EVENT_TIME_MARK = "unskew.event_time"
@@ -38,7 +39,11 @@ def tagged(key: str | Sequence[str], **streams: DataFrame) -> DataFrame:
         rows = unskew.tagged("user", orders=orders, payments=payments)
         unskew.balance(rows, "user").aggregate(ordered="sum(orders_amount)", paid="sum(payments_amount)")
     """
-    names = (key,) if isinstance(key, str) else tuple(key)
+    names = (key,) if isinstance(key, str) else tuple(key or ())
+    if not names:
+        raise ArgumentError("streams are put together by a key", where="key", hint='name its columns: "user"')
+    for name, stream in streams.items():
+        require_frame(stream, name)
     if len(streams) < 2:
         raise ArgumentError(
             "there must be two streams or more", got=list(streams), hint="name them: left=..., right=..."

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from unskew.errors import ArgumentError
+
 DEFAULT_FILESYSTEM = ("fs.defaultFS", "spark.hadoop.fs.defaultFS")
 
 
-def qualified(spark: SparkSession, path: str) -> str:
+def qualified(spark: SparkSession, given: str | os.PathLike[str]) -> str:
     """Return a path with its scheme, completed as Spark would complete it.
 
     A path without a scheme belongs to the default filesystem, which the session's settings name, or a file of Hadoop's
     that Python does not see. In that case we ask Spark for a path that does not exist: its error spells the full path.
     """
+    path = str(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(path, str) or not path:
+        raise ArgumentError("this is not a path", got=given, hint='give it as text: "/data/checkpoint"')
     scheme, colon, rest = path.rstrip("/").partition(":")
     if colon and "/" not in scheme:
         return f"file:/{rest.lstrip('/')}" if scheme == "file" else path.rstrip("/")

@@ -11,9 +11,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError
 from unskew.runtime.log import RecordLog
+from unskew.spark.check import check_session
 from unskew.spark.hadoop import checkpoint_files, contents, taken_in
 from unskew.spark.paths import qualified
-from unskew.state.chunks import KEY_PREFIX, VALUE_PREFIX
+from unskew.state.chunks import Columns
 from unskew.state.files import Files, Piece
 from unskew.state.keyed_state import KeyedState
 from unskew.state.piece_store import PieceStore
@@ -35,14 +36,18 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
     checkpoint
         The query's ``checkpointLocation``.
     """
+    check_session(spark)
     log = RecordLog(checkpoint_files(spark, qualified(spark, checkpoint)).child("unskew"))
     _, committed = log.last()
     record = log.read(committed) if committed >= 0 else None
     if record is None:
         raise CheckpointError(
-            "no batch of a balanced query is committed here", where=checkpoint, hint="is this its checkpointLocation?"
+            "no batch of a balanced query is committed here",
+            where=checkpoint,
+            hint="give its checkpointLocation",
         )
-    keys, values = (_fields(record.columns.schema, prefix) for prefix in (KEY_PREFIX, VALUE_PREFIX))
+    columns = Columns.of_rows(record.columns.schema)
+    keys, values = columns.keys, columns.values
     renamed = [field.with_name(f"state_{field.name}") if field.name in keys.names else field for field in values]
     arrow = pa.schema([*keys, *renamed])
     schema = from_arrow_schema(arrow, prefer_timestamp_ntz=True)
@@ -56,12 +61,6 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
         return placed.mapInArrow(read, schema).localCheckpoint(eager=True)
     finally:
         log.unpin(pin)
-
-
-def _fields(schema: pa.Schema, prefix: str) -> pa.Schema:
-    return pa.schema(
-        [each.with_name(each.name.removeprefix(prefix)) for each in schema if each.name.startswith(prefix)]
-    )
 
 
 def _pieces(files: Files, manifest: Piece) -> Iterator[Piece]:

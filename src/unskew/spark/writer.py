@@ -60,7 +60,7 @@ class BalancedWriter:
         ``"update"`` gives the rows that a batch has changed, the default for running aggregates. ``"append"``, the
         default for windows, gives a row once it is final. ``"complete"`` gives all rows in every batch.
         """
-        mode, stage = outputMode.lower(), self._stage
+        mode, stage = str(outputMode).lower(), self._stage
         if stage.in_mode is not None:
             self._stage = replace(stage, in_mode=None) if mode == stage.output_mode else stage.in_mode(mode)
         elif mode != stage.output_mode:
@@ -84,7 +84,9 @@ class BalancedWriter:
 
     def partitionBy(self, *cols: str | list[str]) -> Self:  # noqa: N802
         """Write a folder for each value of these columns."""
-        self._partition_by = tuple(name for each in cols for name in ([each] if isinstance(each, str) else each))
+        self._partition_by = tuple(name for each in cols for name in (each if isinstance(each, list) else [each]))
+        for name in self._partition_by:
+            _require_text("partitionBy", name)
         return self
 
     def trigger(self, **trigger: Any) -> Self:
@@ -98,6 +100,7 @@ class BalancedWriter:
 
     def format(self, source: str) -> Self:
         """Write in a format; see `unskew.spark.sinks.make_sink`."""
+        _require_text("format", source)
         self._format = source
         return self
 
@@ -107,12 +110,14 @@ class BalancedWriter:
         After a failure it may be called again with the same rows and the same ``batch_id``.
         """
         if not callable(func):
-            raise ArgumentError("this is not a function", got=func)
+            raise ArgumentError("this is not a function", where="foreachBatch", got=func)
         self._function = func
         return self
 
     def foreach(self, f: Any) -> Self:
         """Call ``f(row)`` for every row, or ``f.open``, ``f.process`` and ``f.close`` as Spark does."""
+        if not callable(f) and not hasattr(f, "process"):
+            raise ArgumentError("this is neither a function nor an object with process(row)", where="foreach", got=f)
         return self.foreachBatch(partial(_for_each_row, f))
 
     def queryName(self, queryName: str) -> Self:  # noqa: N802, N803
@@ -123,6 +128,7 @@ class BalancedWriter:
     def toTable(self, tableName: str, **options: Any) -> BalancedQuery:  # noqa: N802, N803
         """Start the query and append its rows to a table of the catalog; see `unskew.spark.sinks.make_table_sink`."""
         self.options(**options)
+        _require_text("toTable", tableName)
         if self._stage.output_mode == "complete":
             raise ArgumentError("a table is appended to, and complete mode would replace it", hint=REPLACE_YOURSELF)
         spark, given = self._stage.events.sparkSession, self._sink_options()
@@ -153,7 +159,7 @@ class BalancedWriter:
         checkpoint = checkpoint_files(spark, qualified(spark, self._checkpoint()))
         log = RecordLog(checkpoint.child(OWN_FOLDER))
         identity = Identity(tuple(operator.key), repr(operator), settings.channels.slots, uuid.uuid4().hex)
-        name = check_checkpoint(checkpoint, log, identity)
+        name = check_checkpoint(checkpoint, log, identity, operator)
         sink = sink_of(identity=name, schema=stage.output_schema)
         log.files.probe()
         events, ticking = stage.events, operator.deadline is not None and operator.time_mode != "none"
@@ -197,6 +203,11 @@ class BalancedWriter:
 
     def _sink_options(self) -> dict[str, str]:
         return {key: value for key, value in self._options.items() if key != "checkpointLocation"}
+
+
+def _require_text(where: str, given: object) -> None:
+    if not isinstance(given, str) or not given:
+        raise ArgumentError("this is a name", where=where, got=given, hint="give it as text")
 
 
 def _for_tick(files: Files) -> str:

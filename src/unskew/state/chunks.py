@@ -39,6 +39,15 @@ class Columns:
                 raise ArgumentError(f"state needs at least one {name} column")
         return cls(plain_schema(key_schema), plain_schema(value_schema))
 
+    @classmethod
+    def of_rows(cls, rows: pa.Schema) -> Columns:
+        """Return the columns that these are the `rows` of."""
+        parts = (
+            pa.schema([each.with_name(each.name.removeprefix(kind)) for each in rows if each.name.startswith(kind)])
+            for kind in (KEY_PREFIX, VALUE_PREFIX)
+        )
+        return cls(*parts)
+
     @cached_property
     def rows(self) -> pa.Schema:
         """The columns of chunks, and of rows that leave or enter a state."""

@@ -36,7 +36,8 @@ def _bytes_of(array: pa.Array) -> Numbers | int:
         offsets, _ = byte_ranges(array)
         return np.diff(offsets).astype(np.int64) + offsets.itemsize
     if types.is_struct(kind):
-        return row_bytes(pa.RecordBatch.from_arrays(array.flatten(), [str(i) for i in range(kind.num_fields)]))
+        fields = array.flatten()  # a struct may have none
+        return row_bytes(pa.RecordBatch.from_arrays(fields, list(map(str, range(len(fields)))))) if fields else 0
     return int(array.nbytes) // max(1, len(array))  # views, unions and the like: the mean
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.operators import Clock, Operator, Updated
 from unskew.operators.base import TimeMode
 from unskew.runtime.cutting import sizes_in_order, taken
@@ -50,15 +50,19 @@ class PerKeyFunction(Operator):
         state: StructType,
         timeout: str = GroupStateTimeout.NoTimeout,
         settings: ArrowSettings | None = None,
+        max_call_seconds: float | None = None,
     ) -> None:
         if not callable(function):
             raise ArgumentError("this is not a function", got=function)
         for name, schema in (("output", output), ("state", state)):
             if not isinstance(schema, StructType):
                 raise ArgumentError(f"the {name} schema must be a StructType", got=schema)
+            ArrowSettings().arrow_schema(schema)  # Spark says which types Arrow does not have
         if timeout not in TIMEOUTS:
             raise ArgumentError("there is no such timeout", got=timeout, hint=f"one of {', '.join(TIMEOUTS)}")
-        self.function, self.output, self.state = function, output, state
+        if max_call_seconds is not None:
+            require_number("max_call_seconds", max_call_seconds, 0.001, whole=False)
+        self.function, self.output, self.state, self.max_call_seconds = function, output, state, max_call_seconds
         self.timeout, self.settings = timeout, settings or ArrowSettings()
         self.time_mode = TIMEOUTS[timeout]
         self.deadline = None if timeout == GroupStateTimeout.NoTimeout else TIMEOUT

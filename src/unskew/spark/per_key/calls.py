@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import thread_time
@@ -11,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from unskew.errors import ArgumentError, BatchError
 from unskew.operators import Clock
 from unskew.spark.per_key.plain_values import PlainValues, State, together
 from unskew.state import Groups, KeyedState
@@ -37,6 +40,22 @@ class KeyCalls:
     def __post_init__(self) -> None:
         self.seconds, self.processor_seconds = [0.0] * len(self.keys), [0.0] * len(self.keys)
         self._to_put, self._to_remove = bytearray(len(self.keys)), bytearray(len(self.keys))
+        self._process = os.getpid()
+
+    def stay(self) -> None:
+        """End a copy of this process that the function forked; it would answer Spark a second time."""
+        if os.getpid() != self._process:
+            os._exit(0)
+
+    def explained(self, group: int, error: BaseException) -> BaseException:
+        """Return what a call raised, with the key that it was for."""
+        self.stay()
+        if not isinstance(error, _TooLong):
+            error.add_note(self.describe(group))
+            return error
+        what, hint = f"a call took longer than {error.seconds} seconds", "find out what it waits for, or allow more"
+        where = self.describe(group).removeprefix("in ")
+        return BatchError(what, where=where, hint=f"{hint} with max_call_seconds=").with_traceback(error.__traceback__)
 
     def put(self, group: int, state: State | None, deadline_ms: int | None) -> None:
         """Give a group a new state, or none, and a new time at which it times out, or none."""
@@ -63,6 +82,37 @@ class KeyCalls:
         parts = [repr(value.item() if isinstance(value, np.generic) else value) for value in self.keys[group]]
         key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
         return f"in the call for key {key} of batch {self.clock.batch_id}"
+
+
+def check_state(state: Any, fields: int) -> None:
+    """Refuse what a function gives as a state and is none."""
+    if not isinstance(state, (tuple, list)) or len(state) != fields:
+        raise ArgumentError("a state is a tuple with one value for each field", got=state, hint=f"give {fields}")
+
+
+class _TooLong(BaseException):  # no Exception, which the function may catch
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds = seconds
+
+
+class Limit:
+    """Ends what takes longer than some seconds, even if it waits; code that does not return to Python runs on."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        if self._seconds is not None:
+            self._before = signal.signal(signal.SIGALRM, self._ring)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, self._seconds)  # again, if it is caught
+
+    def __exit__(self, *_: object) -> None:
+        if self._seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+
+    def _ring(self, *_: object) -> None:
+        raise _TooLong(self._seconds)
 
 
 class Demand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from unskew.runtime.prepare import with_hashes
 from unskew.runtime.route import parcels
 from unskew.runtime.wire import PARCELS
 from unskew.runtime.wire import STATE as STATE_KIND
+from unskew.spark.check import require_frame
 from unskew.spark.jobs import Numbered
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.calls import STATE, TIMEOUT
@@ -60,15 +61,19 @@ def state_of(spark: SparkSession, checkpoint: str, *, operator_id: int = 0) -> D
     return rows.select("key.*", F.col("value.groupState").alias(STATE), timeout.alias(TIMEOUT))
 
 
+def check_initial_state(initial: DataFrame, wanted: Sequence[str]) -> None:
+    """Refuse what is no DataFrame with certain columns."""
+    require_frame(initial, "initial_state")
+    missing = [name for name in wanted if name not in initial.columns]
+    if missing:
+        raise ColumnError("the initial state lacks a column", got=missing[0], hint=f"it needs {', '.join(wanted)}")
+
+
 def initial_parcels(initial: DataFrame, operator: PerKeyFunction, work: Work) -> DataFrame:
     """Return state to begin with as parcels for the channels that own it in the first batch.
 
     `initial` has the key columns, the struct ``state``, and perhaps ``timeout_ms``; every key once.
     """
-    wanted = [*operator.key, STATE]
-    missing = [name for name in wanted if name not in initial.columns]
-    if missing:
-        raise ColumnError("the initial state lacks a column", got=missing[0], hint=f"it needs {', '.join(wanted)}")
     if operator.deadline is not None and TIMEOUT not in initial.columns:
         initial = initial.withColumn(TIMEOUT, F.lit(None).cast("long"))
     rows = initial.select(*map(quoted, (*operator.key, *operator.value_schema.names)))

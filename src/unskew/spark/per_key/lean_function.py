@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.operators import Clock
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.base import Inputs, PerKeyFunction
-from unskew.spark.per_key.calls import KeyCalls
+from unskew.spark.per_key.calls import KeyCalls, Limit, check_state
 from unskew.spark.per_key.plain_values import PlainValues, State, to_python
 from unskew.spark.per_key.rows import Output, RowBatch, RowOutput, Rows
 
@@ -80,19 +80,24 @@ class LeanFunction(PerKeyFunction):
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
         output = RowOutput(self.output_schema, calls.describe)
         function, fields, timeouts = self.function, len(self.state), self.deadline is not None
+        limit = Limit(self.max_call_seconds)
         for number, group in enumerate(groups):
             started, ran = perf_counter(), thread_time()
             try:
-                result = function(calls.keys[group], inputs(number), calls.states[group])
+                with limit:
+                    result = function(calls.keys[group], inputs(number), calls.states[group])
+                if not isinstance(result, (tuple, list)) or len(result) not in (2, 3):
+                    what = "a function returns (state, output) or (state, output, deadline_ms)"
+                    raise ArgumentError(what, got="None" if result is None else result)
                 state, rows, deadline = result if len(result) == 3 else (*result, None)
                 output.take(rows, group)
-                if state.__class__ is tuple and len(state) != fields:
-                    raise ArgumentError(f"a state has {fields} fields", got=state)
+                if state is not None and state is not KEEP:
+                    check_state(state, fields)
                 if deadline is not None:
                     self._check_deadline(deadline, calls.clock)
-            except Exception as error:
-                error.add_note(calls.describe(group))
-                raise
+            except BaseException as error:
+                raise calls.explained(group, error) from None
+            calls.stay()
             calls.seconds[group] = perf_counter() - started
             calls.processor_seconds[group] = thread_time() - ran
             if state is KEEP:
@@ -108,6 +113,7 @@ class LeanFunction(PerKeyFunction):
     def _check_deadline(self, deadline_ms: int, clock: Clock) -> None:
         if self.deadline is None:
             raise ArgumentError("timeouts are off", got=deadline_ms, hint="name a timeout when the stream is built")
+        require_number("deadline_ms", deadline_ms)
         now = clock.watermark_ms if self.time_mode == "event" else clock.processing_time_ms
         if now is not None and deadline_ms < now:
             raise ArgumentError(f"a deadline lies before the clock, which is at {now}", got=deadline_ms)

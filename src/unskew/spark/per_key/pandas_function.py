@@ -12,10 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.streaming.state import GroupState
 
-from unskew.errors import ArgumentError
 from unskew.operators import Clock
 from unskew.spark.per_key.base import Inputs, PerKeyFunction
-from unskew.spark.per_key.calls import KeyCalls
+from unskew.spark.per_key.calls import KeyCalls, Limit, check_state
 from unskew.spark.per_key.frame_output import FrameOutput
 from unskew.spark.per_key.frames import Frames, key_tuples
 from unskew.spark.per_key.spark_values import SparkValues
@@ -47,6 +46,7 @@ class PandasFunction(PerKeyFunction):
         function, clock, no_timestamp = self.function, calls.clock, GroupState.NO_TIMESTAMP
         fields, has_watermark = len(self.state), clock.watermark_ms is not None
         watermark = no_timestamp if clock.watermark_ms is None else clock.watermark_ms
+        limit = Limit(self.max_call_seconds)
         for number, group in enumerate(groups):
             before: Any = calls.states[group]
             state: Any = GroupState(
@@ -65,12 +65,13 @@ class PandasFunction(PerKeyFunction):
             )
             started, ran = perf_counter(), thread_time()
             try:
-                output.take(function(calls.keys[group], inputs(number), state), group)
-                if state._updated and len(state._value) != fields:
-                    raise ArgumentError(f"a state has {fields} fields", got=tuple(state._value))
-            except Exception as error:
-                error.add_note(calls.describe(group))
-                raise
+                with limit:
+                    output.take(function(calls.keys[group], inputs(number), state), group)
+                if state._updated:
+                    check_state(tuple(state._value), fields)
+            except BaseException as error:
+                raise calls.explained(group, error) from None
+            calls.stay()
             calls.seconds[group] = perf_counter() - started
             calls.processor_seconds[group] = thread_time() - ran
             deadline = None if state._timeout_timestamp == no_timestamp else int(state._timeout_timestamp)
