@@ -24,7 +24,6 @@ from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
 from unskew.spark.hadoop import HadoopFiles, checkpoint_files
 from unskew.spark.paths import qualified
-from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
 from unskew.spark.sinks import FILE_FORMATS, Sink, make_sink, make_table_sink
@@ -159,9 +158,7 @@ class BalancedWriter:
         if ticking:
             mode: Any = operator.time_mode
             events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
-        initial = None
-        if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
-            initial = partial(initial_parcels, stage.initial_state, operator)
+        initial = None if stage.initial is None else partial(stage.initial, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
         anchors = Anchors() if on_cluster(spark) else None
         callback = Callback(stage, engine, checkpoint, sink, ticking, initial, anchors)
