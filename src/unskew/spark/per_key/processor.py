@@ -6,6 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from itertools import starmap
 from time import perf_counter, thread_time
 from typing import Any, Protocol
 
@@ -178,8 +179,8 @@ class Processor(Operator):
             return self.output_schema.empty_table()
         groups = state.due(handle.now_ms)
         handle.attach(state.get(groups)[0])
-        row = Row(*self.key)
-        keys = [row(*key) for key in self._key_values.to_python(groups.keys.to_struct_array().combine_chunks())]
+        tuples: Any = self._key_values.to_python(groups.keys.to_struct_array().combine_chunks())
+        keys = list(starmap(Row(*self.key), tuples))
         describe = partial(described, "handleExpiredTimer", keys, clock)
         made = self.new_output(describe)
         for time, group in handle.due_timers():

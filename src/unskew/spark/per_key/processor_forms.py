@@ -32,7 +32,7 @@ class PandasProcessor(Processor):
         return [tuple(map(_plain, key)) for key in key_tuples(keys, self.settings)]
 
     def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64]) -> Callable[[int], Iterator[Any]]:
-        named: Any = namedtuple("named", rows.schema.names, rename=True)
+        named: Any = namedtuple("named", rows.schema.names, rename=True)  # type: ignore[misc]
         columns = [column.cast(_wide(column.type)) for column in rows.columns]
         return Frames(pa.RecordBatch.from_arrays(columns, list(named._fields)), starts, self.settings)
 

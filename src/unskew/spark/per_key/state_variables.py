@@ -102,11 +102,12 @@ class Variable(ABC):
         return group
 
     def _content(self) -> Any:
-        return self.contents[self._group]
+        group = self._group
+        return self.contents[group]
 
     def _set(self, content: Any, expiries: Any = None) -> None:
-        contents, group = self.contents, self._group
-        contents[group] = content
+        group = self._group
+        self.contents[group] = content
         if self.ttl_ms is not None:
             self._expiries[group] = expiries
         self.changed.add(group)
