@@ -1,5 +1,7 @@
 """Three stateful processors as they are written for Spark: sessions, fraud rules, an inventory."""
 
+# ruff: noqa: N802, N803 (Spark's names)
+
 from __future__ import annotations
 
 from collections.abc import Iterator

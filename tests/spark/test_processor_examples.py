@@ -91,7 +91,9 @@ def test_inventory(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) ->
         pa.table({"shop": ["A", "A", "B"], "article": ["pen", "ink", "pen"], "change": [-3, -8, 4]}),
         pa.table({"shop": ["A", "B", "A"], "article": ["ink", "pen", "pen"], "change": [3, 2, -9]}),
     ]
-    counted = spark.createDataFrame([("A", "pen", 12), ("A", "ink", 6), ("C", "pen", 1)], "shop string, article string, pieces long")
+    counted = spark.createDataFrame(
+        [("A", "pen", 12), ("A", "ink", 6), ("C", "pen", 1)], "shop string, article string, pieces long"
+    )
     sales = stream(spark, tmp_path / "rows", tables)
     arguments = {
         "outputStructType": "shop string, article string, pieces long",
@@ -108,5 +110,8 @@ def test_inventory(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) ->
         )
         found = rows_of(stage, tmp_path / form)
         assert found == [("A", "ink", 0), ("A", "ink", 3), ("A", "pen", 0), ("B", "pen", 4)]
-        held = {row["shop"]: {e["key"]["article"]: e["value"]["pieces"] for e in row["stock"]} for row in unskew.read_state(spark, str(tmp_path / form)).collect()}
+        held = {
+            row["shop"]: {e["key"]["article"]: e["value"]["pieces"] for e in row["stock"]}
+            for row in unskew.read_state(spark, str(tmp_path / form)).collect()
+        }
         assert held == {"A": {"ink": 3}, "B": {"pen": 6}, "C": {"pen": 1}}

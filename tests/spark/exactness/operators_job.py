@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from job import RandomMoves
 
+
 class Visits(StatefulProcessor):
     """Keeps a key's rows in state of every kind, and yields them when a timer in event time has come."""
 
