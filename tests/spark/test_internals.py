@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from unskew.spark.internals import read_call, read_selected
+from unskew.spark.internals import read_call, read_grouped, read_selected
 
 pytestmark = pytest.mark.spark
 
@@ -73,3 +73,10 @@ def test_what_is_selected_is_read_as_spark_has_resolved_it(spark: Any) -> None:
     assert read_selected(rows, F.max("id")) is None
     assert read_selected(rows, F.explode(F.array("id"))) is None
     assert read_selected(rows, F.sum("id").over(Window.partitionBy("name"))) is None
+
+
+def test_grouped_rows_are_read_with_the_names_of_their_key(spark: Any) -> None:
+    rows = spark.range(3).selectExpr("id", "id % 2 as `odd one`", "'x' as word")
+    found, key = read_grouped(rows.groupBy("odd one", F.col("word")))
+    assert found is rows
+    assert key == ("odd one", "word")

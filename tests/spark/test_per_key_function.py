@@ -20,7 +20,7 @@ from unskew.errors import ArgumentError, ColumnError
 from unskew.hashing import hash_keys
 from unskew.operators import Clock
 from unskew.operators.base import EVENT_TIME_METADATA
-from unskew.spark.per_key import KEEP, ArrowSettings, LeanFunction, PandasFunction, PerKeyFunction, Rows, base
+from unskew.spark.per_key import KEEP, ArrowSettings, LeanFunction, PandasFunction, PerKeyFunction, Rows, slabs
 from unskew.state import KeyedState, MemoryStore
 
 Told = list[tuple[Any, ...]]
@@ -103,7 +103,7 @@ FORMS: list[Callable[..., PerKeyFunction]] = [
 def test_every_key_is_called_once_a_batch_with_its_rows_and_state(
     form: Callable[[], PerKeyFunction], limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, limit, 50)
+    monkeypatch.setattr(slabs, limit, 50)
     rng = np.random.default_rng(1)
     job, seen = Job(pickle.loads(pickle.dumps(form())), USERS), Counter[str | None]()
     for _ in range(4):

@@ -9,9 +9,10 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, require_number
@@ -30,7 +31,19 @@ from unskew.spark.batch import BalancedBatch, BalancedPair
 from unskew.spark.check import require_frame
 from unskew.spark.columns import Span, grouping
 from unskew.spark.grouped import Grouped
-from unskew.spark.per_key import ArrowSettings, Lean, LeanFunction, PandasFunction, PerKeyFunction
+from unskew.spark.internals import read_grouped
+from unskew.spark.per_key import (
+    ArrowSettings,
+    Lean,
+    LeanFunction,
+    PandasFunction,
+    PandasProcessor,
+    PerKeyFunction,
+    Processor,
+    RowProcessor,
+    handled_parcels,
+    initial_parcels,
+)
 from unskew.spark.per_key.calls import STATE
 from unskew.spark.per_key.initial_state import check_initial_state
 from unskew.spark.plans import session_cores
@@ -304,8 +317,7 @@ class Balanced(Grouped):
             the query with an error that names the key. Defaults to no limit. The limit cannot end compiled code that
             does not return to Python.
         """
-        if str(outputMode).lower() not in OUTPUT_MODES:
-            raise ArgumentError("there is no such output mode", got=outputMode, hint=" or ".join(OUTPUT_MODES))
+        _check_mode(outputMode)
         stage = self._call_per_key(
             PandasFunction, func, outputStructType, stateStructType, timeoutConf, initial_state, max_call_seconds
         )
@@ -346,7 +358,75 @@ class Balanced(Grouped):
         operator = form(function, output, state, timeout, settings, max_call_seconds)
         if initial_state is not None:
             check_initial_state(initial_state, (*self.key, STATE))
-        return replace(self.apply(operator, output), initial_state=initial_state)
+        return replace(self.apply(operator, output), initial_rows=initial_state, initial=initial_parcels)
+
+    def transformWithStateInPandas(  # noqa: N802
+        self,
+        statefulProcessor: StatefulProcessor,  # noqa: N803
+        outputStructType: StructType | str,  # noqa: N803
+        outputMode: str,  # noqa: N803
+        timeMode: str,  # noqa: N803
+        initialState: GroupedData | Balanced | DataFrame | None = None,  # noqa: N803
+        eventTimeColumnName: str = "",  # noqa: N803
+    ) -> Stage:
+        """Run a stateful processor on pandas frames, as Spark's method of this name does: same arguments, same rows.
+
+        Parameters
+        ----------
+        statefulProcessor
+            Spark's `StatefulProcessor`, unchanged. Its ``init`` also runs here, on a copy, to learn the variables.
+        outputStructType
+            Schema of the output, as a `StructType` or as a DDL string.
+        outputMode
+            ``"update"`` or ``"append"``. It says what the rows mean, and does not change them.
+        timeMode
+            ``"None"``, ``"ProcessingTime"`` or ``"EventTime"``: the time of timers. State with a time to live needs
+            ``"ProcessingTime"``.
+        initialState
+            Rows for ``handleInitialState`` before the first batch of a new checkpoint, grouped by as many columns as
+            the stream: ``rows.groupBy("user")``. A DataFrame is grouped by the stream's key columns.
+        eventTimeColumnName
+            The event time of the output, for a stage that follows. A row at or before the watermark is then an error.
+        """
+        arguments = (outputStructType, outputMode, timeMode, initialState, eventTimeColumnName)
+        return self._process(PandasProcessor, statefulProcessor, *arguments)
+
+    def transformWithState(  # noqa: N802
+        self,
+        statefulProcessor: StatefulProcessor,  # noqa: N803
+        outputStructType: StructType | str,  # noqa: N803
+        outputMode: str,  # noqa: N803
+        timeMode: str,  # noqa: N803
+        initialState: GroupedData | Balanced | DataFrame | None = None,  # noqa: N803
+        eventTimeColumnName: str = "",  # noqa: N803
+    ) -> Stage:
+        """Run a stateful processor on rows. The arguments are those of `transformWithStateInPandas`."""
+        arguments = (outputStructType, outputMode, timeMode, initialState, eventTimeColumnName)
+        return self._process(RowProcessor, statefulProcessor, *arguments)
+
+    def _process(
+        self,
+        form: type[Processor],
+        processor: StatefulProcessor,
+        output: StructType | str,
+        mode: str,
+        time_mode: str,
+        initial: GroupedData | Balanced | DataFrame | None,
+        event_time: str,
+    ) -> Stage:
+        _check_mode(mode)
+        output = _struct(output)
+        operator = form(processor, output, time_mode, ArrowSettings.of(self.events.sparkSession), event_time)
+        stage = replace(self.apply(operator, output), output_mode=mode.lower())
+        if initial is None:
+            return stage
+        if isinstance(initial, Balanced):
+            rows, key = initial.events, initial.key
+        elif isinstance(initial, DataFrame):
+            rows, key = initial, self.key
+        else:
+            rows, key = read_grouped(initial)
+        return replace(stage, initial_rows=rows, initial=partial(handled_parcels, key))
 
     def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
         """Call ``func(frame)`` or ``func(key, frame)`` for every key of static rows, as Spark's method does.
@@ -396,6 +476,11 @@ class Balanced(Grouped):
         if not isinstance(operator, Operator):
             raise ArgumentError("this is no operator", got=operator, hint="one of unskew.operators, or your own")
         return self._run(operator, output_schema)
+
+
+def _check_mode(mode: str) -> None:
+    if str(mode).lower() not in OUTPUT_MODES:
+        raise ArgumentError("there is no such output mode", got=mode, hint=" or ".join(OUTPUT_MODES))
 
 
 def _struct(schema: StructType | str) -> StructType:

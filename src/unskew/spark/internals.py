@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 
 from unskew.errors import ArgumentError
 from unskew.operators.presum import quoted
@@ -87,6 +87,12 @@ def read_selected(rows: DataFrame, column: Column) -> tuple[str, str | None] | N
     if _kind(expression) == "AttributeReference":
         return expression.sql(), expression.name()
     return expression.child().sql(), None
+
+
+def read_grouped(grouped: GroupedData) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return the rows behind Spark's ``groupBy``, and the names of the columns that it groups by."""
+    inner: Any = grouped
+    return inner._df, tuple(grouped.count().columns[:-1])
 
 
 def _kind(node: Any) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from unskew.operators import Clock, Operator
+from unskew.runtime.jobs import Work
 from unskew.runtime.settings import Settings
 from unskew.spark.writer import BalancedWriter
 
@@ -25,7 +27,8 @@ class Stage:
     cores: int  # tasks that the session can run at once
     shuffled: bool  # whether the order of rows within a partition may change from run to run
     output_mode: str = "update"
-    initial_state: DataFrame | None = None  # what per-key functions know before the first batch
+    initial_rows: DataFrame | None = None  # what is known before the first batch,
+    initial: Callable[[DataFrame, Any, Work], DataFrame] | None = None  # and what makes parcels for an operator of it
     in_mode: Callable[[str], Stage] | None = None  # makes the stage in another mode, if writeStream may choose one
     default_mode: str = "update"  # the mode if writeStream names none
 

@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.errors import ArgumentError
+from unskew.operators import Operator
 from unskew.operators.durations import microseconds
 from unskew.runtime.engine import Engine
 from unskew.runtime.jobs import Work
@@ -25,7 +26,6 @@ from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
 from unskew.spark.hadoop import HadoopFiles, checkpoint_files
 from unskew.spark.paths import qualified
-from unskew.spark.per_key import PerKeyFunction, initial_parcels
 from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
 from unskew.spark.sinks import FILE_FORMATS, Sink, make_sink, make_table_sink
@@ -167,9 +167,9 @@ class BalancedWriter:
             mode: Any = operator.time_mode
             events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
         initial, view = None, f"unskew_initial_{uuid.uuid4().hex}"
-        if stage.initial_state is not None and isinstance(operator, PerKeyFunction):
-            stage.initial_state.createOrReplaceTempView(view)  # which the query's copy of the session keeps
-            initial = partial(_initial, view, operator)
+        if stage.initial is not None and stage.initial_rows is not None:
+            stage.initial_rows.createOrReplaceTempView(view)  # which the query's copy of the session keeps
+            initial = partial(_initial, stage.initial, view, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
         anchors = Anchors() if on_cluster(spark) else None
         callback = Callback(
@@ -215,8 +215,14 @@ def _for_tick(files: Files) -> str:
     return served(files.root, files) if isinstance(files, HadoopFiles) else files.root
 
 
-def _initial(view: str, operator: PerKeyFunction, spark: SparkSession, work: Work) -> DataFrame:
-    return initial_parcels(spark.table(view), operator, work)
+def _initial(
+    make: Callable[[DataFrame, Operator, Work], DataFrame],
+    view: str,
+    operator: Operator,
+    spark: SparkSession,
+    work: Work,
+) -> DataFrame:
+    return make(spark.table(view), operator, work)
 
 
 def _for_each_row(each: Any, rows: DataFrame, batch_id: int) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import unskew
 from unskew_lab.bench.streams import Sink, discard, start
@@ -53,6 +54,43 @@ def balanced_lean_function(events: DataFrame, checkpoint: str, sink: Sink = disc
     return start(_balanced(events, options).apply_per_key(lean_count_and_sum, OUTPUT, STATE), checkpoint, sink)
 
 
+def native_processor(events: DataFrame, checkpoint: str, sink: Sink = discard, *, by_row: bool = False) -> Any:
+    """The same as a stateful processor, on frames or rows, called by Spark's ``transformWithState``."""
+    return start(_processed(events.groupBy("key"), by_row), checkpoint, sink)
+
+
+def balanced_processor(
+    events: DataFrame, checkpoint: str, sink: Sink = discard, *, by_row: bool = False, **options: Any
+) -> Any:
+    """The same processor, called by unskew: a drop-in."""
+    return start(_processed(_balanced(events, options), by_row), checkpoint, sink)
+
+
+class CountAndSum(StatefulProcessor):
+    """Keeps a key's count and sum in one value, and yields a frame of one row."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._sums = handle.getValueState("sums", STATE)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        n, total = self._sums.get() or (0, 0.0)
+        for frame in rows:
+            n, total = n + len(frame), total + float(frame["value"].sum())
+        self._sums.update((n, total))
+        yield pd.DataFrame({"key": [key[0]], "n": [n], "total": [total]})
+
+
+class CountAndSumRows(CountAndSum):
+    """The same on rows."""
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        n, total = self._sums.get() or (0, 0.0)
+        for row in rows:
+            n, total = n + 1, total + row.value
+        self._sums.update((n, total))
+        yield Row(key=key[0], n=n, total=total)
+
+
 def counting(seconds_per_row: float, kind: Kind) -> Any:
     """Return the function that Spark and unskew call for every key of a batch.
 
@@ -88,3 +126,9 @@ def _balanced(events: DataFrame, options: dict[str, Any]) -> Any:
 def _per_key(grouped: Any, seconds_per_row: float, kind: Kind) -> Any:
     function = counting(seconds_per_row, kind)
     return grouped.applyInPandasWithState(function, OUTPUT, STATE, "update", "NoTimeout")
+
+
+def _processed(grouped: Any, by_row: bool) -> Any:
+    if by_row:
+        return grouped.transformWithState(CountAndSumRows(), OUTPUT, "update", "None")
+    return grouped.transformWithStateInPandas(CountAndSum(), OUTPUT, "update", "None")

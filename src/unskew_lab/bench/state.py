@@ -16,7 +16,13 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from unskew.errors import StateError
-from unskew_lab.bench.count_and_sum import balanced_function, balanced_lean_function, balanced_sums
+from unskew_lab.bench.count_and_sum import (
+    balanced_function,
+    balanced_lean_function,
+    balanced_processor,
+    balanced_sums,
+    native_processor,
+)
 from unskew_lab.bench.drop_in import NATIVE, OURS, StartWithSink, native_and_drop_in, run_checked, write_stream
 from unskew_lab.bench.harness import Benchmark, Row
 from unskew_lab.bench.lane import Begin, by_turns
@@ -25,6 +31,7 @@ from unskew_lab.bench.streams import discard, followed_by, read_files, start, te
 
 EMPTY, LEAN = "empty foreachBatch", "lean"
 DROP_IN = "drop-in"
+PROCESSOR_KEYS = 57_000  # some 46,000 of them are in a batch of 500,000 rows
 RESTART_BATCHES = 5
 
 
@@ -37,10 +44,11 @@ class Turns:
     smallest: int
     held: int
     restarts: int
+    processor: int
 
 
-WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, held=40, restarts=5)
-QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, held=10, restarts=2)
+WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, held=40, restarts=5, processor=3)
+QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, held=10, restarts=2, processor=1)
 
 
 class StateBenchmark(Benchmark):
@@ -51,6 +59,9 @@ class StateBenchmark(Benchmark):
     Zipf 1.0 frequencies; others become hot every six batches. *Lean* is the same logic in ``apply_per_key``. Native
     Spark keeps its state in RocksDB with changelogs, and has as many partitions as unskew has channels. Results of
     these are checked.
+
+    *Processor* is the same as a stateful processor, on pandas frames and on rows, in Spark's ``transformWithState`` and
+    in unskew's.
 
     The smallest batches run beside a query with the same source and trigger whose ``foreachBatch`` does nothing: what
     is above it is unskew's own cost, with the function's.
@@ -79,6 +90,8 @@ class StateBenchmark(Benchmark):
                 return [
                     *drop_in(spark, home / "large", rows(100_000), 2, turns.drop_in, target=4.5, lean=True),
                     *drop_in(spark, home / "small", rows(5_000), 8, turns.small_drop_in, target=1.5),
+                    *processors(spark, home / "frames", rows(500_000), 2, turns.processor, target=15.0),
+                    *processors(spark, home / "rows", rows(500_000), 2, turns.processor, target=5.0, by_row=True),
                     *own_cost(spark, home / "smallest", rows(1_000), turns.smallest),
                     *touched_and_held(
                         spark,
@@ -104,6 +117,24 @@ def drop_in(
     lanes = run_checked(spark, home, contenders, channels)
     seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
     name = f"{DROP_IN}, {rows:,} rows, {channels} channels"
+    return [
+        ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=target),
+        *batch_rows(name, seconds),
+    ]
+
+
+def processors(
+    spark: SparkSession, home: Path, rows: int, channels: int, turns: int, *, target: float, by_row: bool = False
+) -> list[Row]:
+    """Compare ``transformWithState`` of both, the same processor in each."""
+    warm_up = 1
+    write_files(home / "files", warm_up + turns, rows, PROCESSOR_KEYS, exponent=1.0)
+    contenders: dict[str, StartWithSink] = {
+        NATIVE: partial(native_processor, by_row=by_row),
+        OURS: partial(balanced_processor, by_row=by_row, channels=channels),
+    }
+    seconds = {name: lane.after(warm_up) for name, lane in run_checked(spark, home, contenders, channels).items()}
+    name = f"processor on {'rows' if by_row else 'frames'}, {rows:,} rows, {channels} channels"
     return [
         ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=target),
         *batch_rows(name, seconds),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
+from pyspark.sql import Row
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import unskew
 from unskew.operators import (
@@ -28,6 +32,35 @@ from unskew.spark.local_session import SHORT_RUN, session
 sys.path.insert(0, str(Path(__file__).parent))
 
 from job import RandomMoves
+
+
+class Visits(StatefulProcessor):
+    """Keeps a key's rows in state of every kind, and yields them when a timer in event time has come."""
+
+    def init(self, handle: Any) -> None:
+        self.handle = handle
+        self.latest = handle.getValueState("latest", "at timestamp, n long")
+        self.ids = handle.getListState("ids", "id long")
+        self.words = handle.getMapState("words", "word string", "n long")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
+        at, n = self.latest.get() or (datetime(1970, 1, 1), 0)
+        for row in rows:
+            at, n = max(at, row.at.replace(tzinfo=None)), n + 1
+            self.ids.appendValue((row.id,))
+            self.words.updateValue((row.word,), ((self.words.getValue((row.word,)) or (0,))[0] + 1,))
+        self.latest.update((at, n))
+        for timer in self.handle.listTimers():
+            self.handle.deleteTimer(timer)
+        self.handle.registerTimer(int(at.replace(tzinfo=UTC).timestamp() * 1000) + 3_000)
+        yield Row(key=key[0], n=n, told="rows")
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        told = repr((sorted(self.ids.get()), sorted(self.words.iterator()), expiredTimerInfo.getExpiryTimeInMs()))
+        yield Row(key=key[0], n=self.latest.get()[1], told=told)
+        self.ids.clear()
+        self.words.clear()
+
 
 DELAY = "1 hour"  # no row is late, so that results do not depend on how files fall into batches
 
@@ -78,6 +111,9 @@ def stages(events: Any) -> dict[str, Any]:
             DecisionTree(["a", "b"], ["x", "y"], min_rows=100, min_gain=0.0, max_leaves=12)
         ),
         "heaviest-rounds": balanced(events, "word", seed=13).heavy_hitters(k=5),
+        "visits": balanced(timed, seed=16).transformWithState(
+            Visits(), "key string, n long, told string", "append", "EventTime"
+        ),
         "bayes-answers": balanced(
             events.selectExpr("id", "array(key, word) as words", "if(id % 3 = 0, null, label) as label"), "id", seed=14
         ).apply(NaiveBayesClassifier("words", "label", ["x", "y"])),

@@ -57,6 +57,7 @@ GROUPS = {
     "aggregates": ("aggregates-totals", "hitters-totals", "histogram-totals"),
     "combined": ("combined-totals", "combined-moves-totals"),
     "learners": ("bayes-totals", "tree-rounds"),
+    "processors": ("visits",),
     "answers": ("heaviest-rounds", "bayes-answers"),
 }
 

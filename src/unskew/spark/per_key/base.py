@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StructType
@@ -16,17 +15,13 @@ from pyspark.sql.types import StructType
 from unskew.errors import ArgumentError, require_number
 from unskew.operators import Clock, Operator, Updated
 from unskew.operators.base import TimeMode
-from unskew.runtime.cutting import sizes_in_order, taken
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.calls import STATE, TIMEOUT, Demand, KeyCalls
 from unskew.spark.per_key.plain_values import PlainValues
+from unskew.spark.per_key.slabs import on_time, slabs, without_warm_up
 from unskew.state import Groups, KeyedState
 
 Inputs = Callable[[int], Any]  # gives the rows of a group as the function gets them; called once per group
-
-ROWS_CONVERTED_AT_ONCE, BYTES_CONVERTED_AT_ONCE = 1 << 17, 256 << 20
-
-_WARM: set[str] = set()  # functions that have been called in this process
 
 TIMEOUTS: dict[str, TimeMode] = {
     GroupStateTimeout.NoTimeout: "none",
@@ -116,15 +111,16 @@ class PerKeyFunction(Operator):
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Call the function for every key with rows that are not late."""
         demand = Demand()
-        order, starts, late_rows = self._on_time(groups, rows, clock)
+        late_by = clock.previous_watermark_ms if self.timeout == GroupStateTimeout.EventTimeTimeout else None
+        order, starts, late_rows = on_time(groups, rows, self.event_time, late_by)
         calls = self._calls(state, groups, clock, timed_out=False)
         output = [
-            self.call(calls, slab.tolist(), self.inputs(_batch(rows, order[starts[slab[0]] : end]), places, clock))
-            for slab, places, end in _slabs(starts, _bytes_before(rows, order))
+            self.call(calls, slab.tolist(), self.inputs(batch, places, clock))
+            for slab, places, batch in slabs(rows, order, starts)
         ]
         calls.write(state, groups, self.values, with_deadlines=self.deadline is not None)
         seconds = demand.of_calls(np.array(calls.seconds), np.array(calls.processor_seconds))
-        return Updated(self._joined(output), self._without_warm_up(seconds, np.diff(starts)), late_rows)
+        return Updated(self._joined(output), without_warm_up(self.function, seconds, np.diff(starts)), late_rows)
 
     def expire(self, state: KeyedState, clock: Clock) -> pa.Table:
         """Call the function for the keys whose timeout lies before the clock."""
@@ -143,70 +139,5 @@ class PerKeyFunction(Operator):
         deadlines = [None] * len(groups) if self.deadline is None else held.column(TIMEOUT).to_pylist()
         return KeyCalls(clock, timed_out, self.key_tuples(groups.keys), states, deadlines)
 
-    def _without_warm_up(self, seconds: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what each call took; the first in this process, which pays for imports, as its rows suggest.
-
-        Otherwise one key on every channel would look as heavy as all others together in the first batches.
-        """
-        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        called = np.flatnonzero(rows)
-        if name in _WARM or len(called) < 2:
-            return seconds
-        _WARM.add(name)
-        first, others = called[0], called[1:]
-        usual = seconds[others].sum() / rows[others].sum()
-        seconds[first] = min(seconds[first], usual * rows[first])
-        return seconds
-
-    def _on_time(
-        self, groups: Groups, rows: pa.Table, clock: Clock
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """Return the rows that are not late, group after group, where groups start among them, and how many are late.
-
-        As under Spark, rows can be late only with timeouts in event time.
-        """
-        if self.timeout != GroupStateTimeout.EventTimeTimeout or clock.previous_watermark_ms is None:
-            return groups.order, groups.starts, 0
-        late = _is_late(rows.column(self.event_time), clock.previous_watermark_ms)
-        if not late.any():
-            return groups.order, groups.starts, 0
-        counts = np.bincount(groups.group_of_row[~late], minlength=len(groups))
-        return groups.order[~late[groups.order]], np.concatenate(([0], np.cumsum(counts))), int(late.sum())
-
     def _joined(self, tables: list[pa.Table]) -> pa.Table:
         return pa.concat_tables([self.output_schema.empty_table(), *tables])
-
-
-def _bytes_before(rows: pa.Table, order: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the bytes before each row in an order, and of all rows; None if they fit into one slab."""
-    if rows.nbytes <= BYTES_CONVERTED_AT_ONCE:
-        return None
-    return np.concatenate(([0], np.cumsum(sizes_in_order(rows, order))))
-
-
-def _slabs(
-    starts: NDArray[np.int64], bytes_before: NDArray[np.int64] | None = None
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
-    """Cut groups into runs of limited size; yield the groups that have rows, where each starts, and the end."""
-    counts = np.diff(starts)
-    ends_slab = np.diff(starts[:-1] // ROWS_CONVERTED_AT_ONCE) != 0
-    if bytes_before is not None:
-        ends_slab |= np.diff(bytes_before[starts[:-1]] // BYTES_CONVERTED_AT_ONCE) != 0
-    for groups in np.split(np.arange(len(counts)), np.flatnonzero(ends_slab) + 1):
-        filled = groups[counts[groups] > 0]
-        if len(filled):
-            end = int(starts[groups[-1] + 1])
-            yield filled, np.append(starts[filled], end) - starts[filled[0]], end
-
-
-def _batch(rows: pa.Table, order: NDArray[np.int64]) -> pa.RecordBatch:
-    return taken(rows, order).combine_chunks().to_batches()[0]
-
-
-def _is_late(column: pa.ChunkedArray, watermark_ms: int) -> NDArray[np.bool_]:
-    """Tell which rows lie at or before a watermark; a window counts by its end, null is never late."""
-    if pa.types.is_struct(column.type):
-        column = pc.struct_field(column, "end")
-    microseconds = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    late = pc.fill_null(pc.less_equal(microseconds, watermark_ms * 1000), False)
-    return np.asarray(late.to_numpy(zero_copy_only=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import thread_time
@@ -79,9 +80,30 @@ class KeyCalls:
 
     def describe(self, group: int) -> str:
         """Say which call it is, for errors."""
-        parts = [repr(value.item() if isinstance(value, np.generic) else value) for value in self.keys[group]]
-        key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-        return f"in the call for key {key} of batch {self.clock.batch_id}"
+        return described("the call", self.keys, self.clock, group)
+
+
+class Blaming:
+    """Adds to an error whose call it came from."""
+
+    __slots__ = ("_describe", "_group")
+
+    def __init__(self, describe: Callable[[int], str], group: int) -> None:
+        self._describe, self._group = describe, group
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            error.add_note(self._describe(self._group))
+
+
+def described(call: str, keys: Sequence[tuple[Any, ...]], clock: Clock, group: int) -> str:
+    """Say which call it is, for errors."""
+    parts = [repr(value.item() if isinstance(value, np.generic) else value) for value in keys[group]]
+    key = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+    return f"in {call} for key {key} of batch {clock.batch_id}"
 
 
 def check_state(state: Any, fields: int) -> None:

@@ -28,11 +28,14 @@ class FrameOutput:
     """Takes in frames, checks them as Spark does, and converts them together, a few microseconds for each frame.
 
     Frames are joined column by column with others of the same column types, then cast to the declared types by Spark's
-    own rules. Empty frames count for nothing. Errors describe the owner of the frame that is wrong.
+    own rules. Empty frames count for nothing. Errors describe the owner of the frame that is wrong. With `spare`,
+    frames may have columns that are not declared, which count for nothing, as from a stateful processor.
     """
 
-    def __init__(self, schema: StructType, settings: ArrowSettings, describe: Callable[[int], str] = str) -> None:
-        self._schema, self._settings, self._describe = schema, settings, describe
+    def __init__(
+        self, schema: StructType, settings: ArrowSettings, describe: Callable[[int], str] = str, spare: bool = False
+    ) -> None:
+        self._schema, self._settings, self._describe, self._spare = schema, settings, describe, spare
         self._kinds: dict[tuple[Any, ...], _Kind] = {}
         self._lengths: list[int] = []
         self._owners: list[int] = []
@@ -65,14 +68,14 @@ class FrameOutput:
 
     def _append(self, frame: Any, owner: int) -> None:
         names, width = frame.columns._values, len(self._schema)
-        if len(names) != width and (len(names) or len(frame)):
+        if len(names) != width and (len(names) or len(frame)) and not (self._spare and len(names) > width):
             raise PySparkRuntimeError(
                 errorClass="RESULT_COLUMN_SCHEMA_MISMATCH",
                 messageParameters={"expected": str(width), "actual": str(len(names))},
             )
         if not len(frame):
             return
-        arrays = [frame._mgr.iget_values(i) for i in range(width)]
+        arrays = [frame._mgr.iget_values(i) for i in range(len(names))]
         signature = (*names.tolist(), *[array.dtype for array in arrays])
         kind = self._kinds.get(signature)
         if kind is None:
@@ -89,6 +92,7 @@ class FrameOutput:
         if not self._settings.columns_by_name or not any(isinstance(name, str) for name in names):
             return list(range(len(wanted)))
         missing, extra = sorted({*wanted} - {*names}), [name for name in names if name not in wanted]
+        extra = [] if self._spare else extra
         if missing or extra:
             raise PySparkRuntimeError(
                 errorClass="RESULT_COLUMN_NAMES_MISMATCH",

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark_types
 from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.types import DataType, StructType
 
+from unskew.errors import ArgumentError
 from unskew.spark.per_key.arrow_settings import ArrowSettings
-from unskew.spark.per_key.plain_values import PlainValues
+from unskew.spark.per_key.plain_values import PlainValues, State, to_python
 
 Convert = Callable[[Any], Any]
 
@@ -44,9 +46,24 @@ class SparkValues(PlainValues):
         # timestamps are instants, so the session's time zone does not matter
         super().__init__(pa.struct(list(ArrowSettings().arrow_schema(schema))))
         self._schema = schema
+        self._plain = tuple(_TAKEN_AS_IT_IS.get(type(field.dataType)) for field in schema.fields)
+
+    def as_kept(self, value: Any) -> State:
+        """Return a tuple as the next one to ask gets it back from Spark."""
+        if tuple(map(type, value)) == self._plain:
+            return tuple(value)
+        state = tuple(map(without_numpy, value))
+        if len(state) != len(self._plain):
+            raise ArgumentError(f"a state has {len(self._plain)} fields", got=state)
+        if all(each is None or type(each) is plain for each, plain in zip(state, self._plain, strict=True)):
+            return state
+        (kept,) = self.to_python(self.to_arrow([state]))
+        return cast(State, kept)
 
     def column_to_python(self, column: pa.Array, position: int) -> list[Any]:
         field = self._schema.fields[position]
+        if self._plain[position] is not None:
+            return to_python(column)
         table = pa.Table.from_arrays([column], [field.name])
         rows: list[Any] = ArrowTableToRowsConversion.convert(table, StructType([field]), return_as_tuples=True)
         return [row[0] for row in rows]
@@ -97,6 +114,17 @@ def _from_python(kind: DataType) -> Convert:
     if isinstance(kind, spark_types.UserDefinedType):
         return from_python(kind.sqlType())
     return lambda value: value  # dates and times, which toInternal has made numbers
+
+
+def without_numpy(value: Any) -> Any:
+    """Return a value with those of NumPy and pandas in it as Python's own."""
+    if isinstance(value, np.generic):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return list(map(without_numpy, value))
+    if isinstance(value, dict):
+        return {without_numpy(key): without_numpy(each) for key, each in value.items()}
+    return value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
 
 
 def _is_sequence(value: Any) -> bool:
