@@ -94,17 +94,17 @@ def _ended(arguments: Sequence[str], seconds: float) -> str:
         try:
             _, complaint = process.communicate(timeout=None if math.isinf(seconds) else seconds)
         except subprocess.TimeoutExpired:
-            _end_group(process)
+            end_group(process)
             return f"It did not end within {seconds:,.0f} seconds and was stopped."
         except BaseException:
-            _end_group(process)
+            end_group(process)
             raise
         took = time.monotonic() - started
     lines = complaint.strip().splitlines()
     return f"It failed after {took:,.0f} seconds: {lines[-1] if lines else f'exit code {process.returncode}'}"
 
 
-def _end_group(process: subprocess.Popen[str]) -> None:
+def end_group(process: subprocess.Popen[str]) -> None:
     """End a process that leads a session of its own, and the Java and Python processes that it has started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
