@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 LONGEST = 3000
 # Spark looks for this text to know that a query was only stopped
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
-STOPPED = ("InterruptedException", "InterruptedIOException", "cancelled", "SparkContext was shut down")
+STOPPED = (
+    "InterruptedException",
+    "InterruptedIOException",
+    "ClosedByInterruptException",
+    "cancelled",
+    "SparkContext was shut down",
+)
 
 
 @dataclass(eq=False)
