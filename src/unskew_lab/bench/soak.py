@@ -81,10 +81,7 @@ class SoakBenchmark(Benchmark):
             java = f"-Xms1g -XX:+AlwaysPreTouch -Djava.io.tmpdir={home / 'tmp'}"
             config = {**PAST_KEPT, "spark.local.dir": str(home / "local"), "spark.driver.memory": "1g"}
             with temporary_session("local[2,4]", {**config, "spark.driver.extraJavaOptions": java}) as spark:
-                queries = [Soaked(spark, home, name) for name in QUERIES]
-                self.tell("the first batches")
-                while not all(query.batches for query in queries):
-                    time.sleep(0.5)
+                queries = [self._started(spark, home, name) for name in QUERIES]
                 series: Series = defaultdict(list)
                 began = time.monotonic()
                 try:
@@ -99,6 +96,14 @@ class SoakBenchmark(Benchmark):
         self.table = _table(judged, series, begins)
         told = {"minutes run": ran / 60, "minutes not judged": begins / 60, "batches": rows / ROWS}
         return [*(Row(name, "unskew", value, "") for name, value in told.items()), *judged]
+
+    def _started(self, spark: SparkSession, home: Path, name: str) -> Soaked:
+        """Return a query that has ended its first batch."""
+        self.tell(f"the first batch of {name}")
+        query = Soaked(spark, home, name)
+        while not query.batches:
+            time.sleep(0.5)
+        return query
 
     def _begins(self, series: Series, ran: float) -> float:
         """Return the second from which on a run is judged."""
