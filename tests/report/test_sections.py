@@ -4,15 +4,14 @@ from unskew_lab.report import write_benchmarks
 from unskew_lab.report.sections import DRAWN
 
 TABLE = {"headings": ["case", "seconds"], "numbers": [1], "rows": [["rows of 1 MB", "2.5"]]}
-PAGE = "# Load\n\nBefore.\n\n<!-- unskew bench load -->\nold\n<!-- end -->\n\nAfter.\n<!-- unskew bench soak -->\n<!-- end -->\n"
+REST = "<!-- end -->\n\nAfter.\n<!-- unskew bench soak -->\n<!-- end -->\n"
+PAGE = f"# Load\n\nBefore.\n\n<!-- unskew bench load -->\nold\n{REST}"
 
 
 def record(name, rows=(), **more):
     machine = {"cores": 2, "cpu": "a cpu", "python": "3.11"}
-    return {
-        "benchmark": name, "commit": "abc", "machine": machine, "rows": list(rows), "notes": ["A note."], "quick": False,
-        "began": "2026-01-02", **more,
-    }  # fmt: skip
+    told = {"commit": "abc", "notes": ["A note."], "quick": False, "began": "2026-01-02"}
+    return {"benchmark": name, "machine": machine, "rows": list(rows), **told, **more}
 
 
 def test_a_benchmark_stands_between_its_marks_and_the_rest_stays(tmp_path):
@@ -24,7 +23,7 @@ def test_a_benchmark_stands_between_its_marks_and_the_rest_stays(tmp_path):
     assert "| rows of 1 MB | 2.5 |" in text
     assert "A note." in text
     assert "old" not in text
-    assert text.endswith("<!-- end -->\n\nAfter.\n<!-- unskew bench soak -->\n<!-- end -->\n")
+    assert text.endswith(REST)
 
 
 def test_writing_twice_changes_nothing(tmp_path):

@@ -46,7 +46,7 @@ class LoadBenchmark(Benchmark):
 
     A case works, or stops with an error of unskew's that says what to do. Anything else fails: a wrong result, another
     error, too much time, or more than 60 % of the machine's memory. Seconds are those of the query alone, with the
-    first batch's warm-up. Memory is the most that was seen four times a second: of the driver's Python, of the JVM,
+    first batch's warm-up. Memory is the most that was seen, once a second: of the driver's Python, of the JVM,
     which holds driver and executor here and has 4 GB of heap at most, and of all Python workers together.
     """
 
@@ -94,16 +94,23 @@ def table(outcomes: list[Outcome]) -> dict[str, list[Any]]:
     }
 
 
+def arguments(name: str, folder: str, quick: bool) -> list[str]:
+    """Return the command that runs a case."""
+    return [sys.executable, "-m", "unskew_lab.bench.load", name, folder, "quick" if quick else "whole"]
+
+
 def in_a_process(name: str, quick: bool) -> Outcome:
     """Run a case by itself; end it when it takes too long or too much memory."""
     most = MOST_OF_MEMORY * (memory_bytes() or 8 << 30)
     with tempfile.TemporaryDirectory(prefix="unskew-load-", ignore_cleanup_errors=True) as folder:
-        arguments = [sys.executable, "-m", "unskew_lab.bench.load", name, folder, "quick" if quick else "whole"]
+        written, said, reason = Path(folder) / "outcome.json", Path(folder) / "said", ""
         ends = time.monotonic() + 60 * CASES[name].minutes
-        with subprocess.Popen(
-            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-        ) as process:
-            reason = ""
+        with (
+            said.open("w") as errors,
+            subprocess.Popen(
+                arguments(name, folder, quick), stdout=errors, stderr=errors, text=True, start_new_session=True
+            ) as process,
+        ):
             try:
                 while process.poll() is None and not reason:
                     time.sleep(0.5)
@@ -114,10 +121,9 @@ def in_a_process(name: str, quick: bool) -> Outcome:
             finally:
                 if process.poll() is None:
                     end_group(process)
-            lines = process.stderr.read().strip().splitlines() if process.stderr else []
-        written = Path(folder) / "outcome.json"
         if written.exists():
             return Outcome(**json.loads(written.read_text()))
+        lines = said.read_text().strip().splitlines()
         return Outcome(name, FAILS, reason or (lines[-1] if lines else f"exit code {process.returncode}"))
 
 

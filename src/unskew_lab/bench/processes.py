@@ -80,7 +80,7 @@ def files_below(folder: Path) -> tuple[int, int]:
 
 
 class Peak(threading.Thread):
-    """Looks at this program's memory four times a second while its block runs, and keeps the most that each took."""
+    """Looks at this program's memory once a second while its block runs, and keeps the most that each took."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Peak(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        while not self._ended.wait(0.25):
+        while not self._ended.wait(1.0):
             for who, taken in usage().items():
                 self.bytes[who] = max(self.bytes[who], taken.memory_bytes)
 
