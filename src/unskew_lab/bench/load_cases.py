@@ -61,7 +61,7 @@ class Run:
             during(query)
             query.stop()
         self.seconds += time.perf_counter() - began
-        self.batch_rows += [each.rows for each in query.figures if each.rows]
+        self.batch_rows = [each.rows for each in query.figures if each.rows]  # those of earlier starts, too
         return query
 
     def last_of_each_key(self) -> DataFrame:
@@ -194,7 +194,7 @@ def state_of_100_megabytes(run: Run) -> str:
     truth = run.spark.createDataFrame(known, f"key string, {fields}")
     run.insist(run.last_of_each_key(), truth)
     held = unskew.read_state(run.spark, str(run.home / "checkpoint"))
-    run.insist(held.selectExpr("key", "length(held) AS size", "crc32(held) AS sum"), truth)
+    run.insist(held.selectExpr("key", "length(state.held) AS size", "crc32(state.held) AS sum"), truth)
     moved = sum(move.state_bytes for _, move in query.moves)
     return f"a function per key; {moved / 1e6:,.0f} MB of state moved"
 

@@ -95,7 +95,7 @@ class Soaked:
         emitted = self._spark.createDataFrame(pa.ipc.open_stream(str(self.output)).read_all())
         rows = self._spark.range(batches * ROWS).withColumnRenamed("id", "value").selectExpr(KEY, TIME, "value")
         if self.name == FUNCTION:  # a key may have been quiet several times; the rest is held
-            held = unskew.read_state(self._spark, str(self.checkpoint)).select("key", "n", "total")
+            held = unskew.read_state(self._spark, str(self.checkpoint)).select("key", "state.n", "state.total")
             ours = emitted.unionByName(held).groupBy("key").agg(sql.sum("n"), sql.sum("total"))
             truth = rows.groupBy("key").agg(sql.count("*"), sql.sum("value"))
         else:  # windows up to the last one that has closed
