@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from unskew_lab.bench.harness import benchmarks
 from unskew_lab.bench.store import Record, failure, load
 
 # what a quick run takes on two idle cores, about, in the order in which they run. Together they leave two minutes of
@@ -55,6 +56,11 @@ def in_order(names: Iterable[str]) -> list[str]:
     """
     order = list(EXPECTED_SECONDS)
     return sorted(names, key=lambda name: (order.index(name) if name in order else -1, name))
+
+
+def together() -> list[str]:
+    """Return the benchmarks that ``unskew bench all`` runs: those that need not be named to run."""
+    return [name for name in benchmarks if not benchmarks[name].alone]
 
 
 def command(name: str, quick: bool, out: Path) -> Sequence[str]:

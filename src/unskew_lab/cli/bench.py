@@ -45,6 +45,7 @@ def bench(
     [cyan]unskew bench all --quick --page bench.html[/]       everything within twenty minutes, with plots
     """
     from unskew_lab.bench import benchmarks, store
+    from unskew_lab.bench.suite import together
 
     if listing:
         print_list([{"name": each, "summary": benchmarks[each].summary} for each in benchmarks], json_output)
@@ -52,8 +53,7 @@ def bench(
     if name is None:
         raise ArgumentError("which benchmark", hint="name one, or see them with unskew bench --list")
     if name == EVERYTHING:
-        names = only.split(",") if only else [each for each in benchmarks if not benchmarks[each].alone]
-        _everything(names, quick, out, page or [], json_output)
+        _everything(only.split(",") if only else together(), quick, out, page or [], json_output)
         return
     benchmark = benchmarks[name]()
     benchmark.choose(minutes=minutes, case=case)
