@@ -25,7 +25,13 @@ LONGEST = 3000
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
 JAVA_FRAMES = ("\tat ", "\t... ")
 WORKER_DIED = "Python worker exited unexpectedly"
-STOPPED = ("InterruptedException", "InterruptedIOException", "cancelled", "SparkContext was shut down")
+STOPPED = (
+    "InterruptedException",
+    "InterruptedIOException",
+    "ClosedByInterruptException",
+    "cancelled",
+    "SparkContext was shut down",
+)
 
 
 @dataclass(eq=False)

@@ -147,9 +147,13 @@ class Benchmark(abc.ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()  # of its own: fields that `choose` sets
+    alone: ClassVar[bool] = False  # runs only if it is named: it is not about speed, or takes long
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.table: dict[str, list[Any]] | None = None  # headings, numbers and rows, to print in place of the rows
+        self.tell: Callable[[str], None] = lambda text: None  # says how far it is
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -159,6 +163,15 @@ class Benchmark(abc.ABC):
     @abc.abstractmethod
     def run(self, quick: bool) -> list[Row]:
         """Measure and return the rows; with `quick`, on sizes that end within about three minutes."""
+
+    def choose(self, **options: Any) -> None:
+        """Set options of this benchmark alone; None leaves one as it is."""
+        for name, value in options.items():
+            if value is None:
+                continue
+            if name not in self.options:
+                raise ArgumentError(f"the benchmark {self.name} has no such option", where=f"--{name}", got=value)
+            setattr(self, name, value)
 
     def note(self, text: str) -> None:
         """Have a sentence stand below the table: who is missing and why, what explains a missed target."""

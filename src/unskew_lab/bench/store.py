@@ -35,6 +35,7 @@ def measure(benchmark: Benchmark, quick: bool) -> Record:
         "took_seconds": round(time.perf_counter() - start, 1),
         "load_average": load_average,
         "notes": list(benchmark.notes),
+        **({"table": benchmark.table} if benchmark.table else {}),
     }
 
 

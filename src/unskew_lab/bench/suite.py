@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from unskew_lab.bench.harness import benchmarks
 from unskew_lab.bench.store import Record, failure, load
 
 # what a quick run takes on two idle cores, about, in the order in which they run. Together they leave two minutes of
@@ -57,6 +58,11 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (order.index(name) if name in order else -1, name))
 
 
+def together() -> list[str]:
+    """Return the benchmarks that ``unskew bench all`` runs: those that need not be named to run."""
+    return [name for name in benchmarks if not benchmarks[name].alone]
+
+
 def command(name: str, quick: bool, out: Path) -> Sequence[str]:
     """Return the command that runs one benchmark by itself."""
     return [sys.executable, "-m", "unskew", "bench", name, *(["--quick"] if quick else []), "--out", str(out)]
@@ -94,17 +100,17 @@ def _ended(arguments: Sequence[str], seconds: float) -> str:
         try:
             _, complaint = process.communicate(timeout=None if math.isinf(seconds) else seconds)
         except subprocess.TimeoutExpired:
-            _end_group(process)
+            end_group(process)
             return f"It did not end within {seconds:,.0f} seconds and was stopped."
         except BaseException:
-            _end_group(process)
+            end_group(process)
             raise
         took = time.monotonic() - started
     lines = complaint.strip().splitlines()
     return f"It failed after {took:,.0f} seconds: {lines[-1] if lines else f'exit code {process.returncode}'}"
 
 
-def _end_group(process: subprocess.Popen[str]) -> None:
+def end_group(process: subprocess.Popen[str]) -> None:
     """End a process that leads a session of its own, and the Java and Python processes that it has started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:

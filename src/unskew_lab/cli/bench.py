@@ -28,6 +28,8 @@ def bench(
     page: Annotated[
         list[Path] | None, typer.Option(help="Write a page as well: .html with plots, or .md. May be repeated.")
     ] = None,
+    minutes: Annotated[float | None, typer.Option(help="soak: how long it runs.  [default: 30]")] = None,
+    case: Annotated[str | None, typer.Option(help="load: only this case.")] = None,
     json_output: Json = False,
 ) -> None:
     """Measure how fast unskew is, side by side with the alternatives.
@@ -39,9 +41,11 @@ def bench(
     [cyan]unskew bench --list[/]                              what can be measured
     [cyan]unskew bench routing --quick[/]                     a table within a minute
     [cyan]unskew bench routing --json --out r.json[/]         for programs, and in a file
+    [cyan]unskew bench soak --minutes 30[/]                   does anything grow; Ctrl-C keeps what is there
     [cyan]unskew bench all --quick --page bench.html[/]       everything within twenty minutes, with plots
     """
     from unskew_lab.bench import benchmarks, store
+    from unskew_lab.bench.suite import together
 
     if listing:
         print_list([{"name": each, "summary": benchmarks[each].summary} for each in benchmarks], json_output)
@@ -49,10 +53,12 @@ def bench(
     if name is None:
         raise ArgumentError("which benchmark", hint="name one, or see them with unskew bench --list")
     if name == EVERYTHING:
-        _everything(only.split(",") if only else list(benchmarks), quick, out, page or [], json_output)
+        _everything(only.split(",") if only else together(), quick, out, page or [], json_output)
         return
     benchmark = benchmarks[name]()
-    with errors.status(f"measuring {name} ..."):
+    benchmark.choose(minutes=minutes, case=case)
+    with errors.status(f"measuring {name} ...") as status:
+        benchmark.tell = lambda text: status.update(f"measuring {name}: {text}")
         record = store.measure(benchmark, quick)
     path = out or store.place(name, quick)
     store.save(record, path)
@@ -107,6 +113,13 @@ def _table(record: Mapping[str, Any]) -> Table:
     from unskew_lab.report.benchmarks import value
 
     table = Table(title=f"{record['benchmark']}  ({record['commit']}, {record['machine']['cores']} cores)")
+    if "table" in record:
+        own = record["table"]
+        for place, heading in enumerate(own["headings"]):
+            table.add_column(heading, justify="right" if place in own["numbers"] else "left")
+        for cells in own["rows"]:
+            table.add_row(*map(escape, cells))
+        return table
     for heading in ("what", "contender"):
         table.add_column(heading)
     for heading in ("value", "spread", "ratio", "target"):

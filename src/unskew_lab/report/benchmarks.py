@@ -19,15 +19,20 @@ def write_benchmarks(records: Sequence[Record], path: Path) -> Path:
     """Write a page on the records to `path`, by its ending, and return the absolute path.
 
     ``.html``: plots inside. ``.md``: the page of the documentation with its picture beside it; a Markdown file that
-    has the two marks of `unskew_lab.report.headline` only gets what stands between them.
+    has the two marks of `unskew_lab.report.headline` only gets what stands between them, and one that has marks of
+    `unskew_lab.report.sections` gets the benchmarks that they name.
     """
     from unskew_lab.report.headline import MARKS, update
     from unskew_lab.report.markdown import write_markdown
+    from unskew_lab.report.sections import has_sections, update_sections
 
     if path.suffix != ".md":
         return document(records).write(path)
-    if path.exists() and MARKS[0] in path.read_text(encoding="utf-8"):
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if MARKS[0] in text:
         return update(path, records)
+    if has_sections(text):
+        return update_sections(path, records)
     return write_markdown(records, path)
 
 

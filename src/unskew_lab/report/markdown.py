@@ -59,7 +59,7 @@ def _overview(records: Iterable[Record]) -> list[str]:
         took = "" if record["took_seconds"] is None else f"{record['took_seconds']:,.0f} s"
         name = record["benchmark"]
         rows.append([f"[{name}](#{name})", record["summary"], met, took, record["commit"]])
-    return _table(["benchmark", "", "targets met", "took", "commit"], rows, numbers=(3,))
+    return markdown_table(["benchmark", "", "targets met", "took", "commit"], rows, numbers=(3,))
 
 
 def _section(record: Record) -> list[str]:
@@ -73,7 +73,7 @@ def _section(record: Record) -> list[str]:
     listed = [row for row in record["rows"] if row["name"] not in wide]
     if listed:
         headings = ["what", "contender", "value", "spread", "ratio", "target", "met"]
-        parts += [*_table(headings, [cells(row) for row in listed], numbers=(2, 3, 4, 5)), ""]
+        parts += [*markdown_table(headings, [cells(row) for row in listed], numbers=(2, 3, 4, 5)), ""]
     for note in record["notes"]:
         parts += [note, ""]
     return parts
@@ -85,7 +85,7 @@ def _across(where: str, wide: dict[str, list[Any]]) -> list[str]:
     found = {(name, row["contender"]): row for name in names for row in wide[name]}
     headings = ["", *(_column(name, wide[name]) for name in names)]
     lines = [[who, *(_measured(found.get((name, who))) for name in names)] for who in contenders]
-    return _table(headings, lines, numbers=range(1, len(headings)))
+    return markdown_table(headings, lines, numbers=range(1, len(headings)))
 
 
 def _column(name: str, rows: list[Any]) -> str:
@@ -101,7 +101,8 @@ def _measured(row: Any) -> str:
     return f"{number(row['value'], 3)}{spread}{verdict[row['met']]}"
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
+    """Return the lines of a table; columns with numbers are aligned to the right."""
     right = set(numbers)
     rule = ["---:" if place in right else "---" for place in range(len(headings))]
     return [_line(each) for each in (headings, rule, *rows)]

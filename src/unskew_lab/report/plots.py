@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 RED, GREEN, GREY, BLUE, INK = "#c8452f", "#2f7d5b", "#b9b4a8", "#3b6ea5", "#23211d"
 
 
-def new_figure(height: float, columns: int = 1, width: float = 7.2) -> tuple[Figure, list[Axes]]:
-    """Return a figure with axes side by side, without frames."""
+def new_figure(height: float, columns: int = 1, width: float = 7.2, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Return a figure with axes side by side, row by row, without frames."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = [figure.add_subplot(1, columns, place + 1) for place in range(columns)]
+    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
     for each in axes:
         each.spines[["top", "right"]].set_visible(False)
         each.set_facecolor("none")
