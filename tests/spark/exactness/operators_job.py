@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as sql
 
 import unskew
+from chaos.ledger import RandomMoves
 from unskew.operators import (
     DecisionTree,
     HeavyHitters,
@@ -24,10 +25,6 @@ from unskew.operators import (
     TableJoin,
 )
 from unskew.spark.local_session import SHORT_RUN, session
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from job import RandomMoves
 
 DELAY = "1 hour"  # no row is late, so that results do not depend on how files fall into batches
 
