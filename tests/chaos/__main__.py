@@ -95,7 +95,7 @@ def main() -> int:
     options.add_argument("--round", type=int, help="play this round only")
     options.add_argument("--lanes", type=int, default=2, help="rounds at once")
     options.add_argument("--minutes", type=float, help="begin no round after so many minutes")
-    options.add_argument("--kills-a-round", type=int, default=20)
+    options.add_argument("--kills-a-round", type=int, default=25)
     options.add_argument("--folder", default=str(ROOT / "artifacts" / "chaos"))
     options.add_argument("--page", help="write the report to this page, such as docs/reliability.md")
     options.add_argument("--keep", action="store_true", help="keep the folders of exact rounds, too")

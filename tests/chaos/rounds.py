@@ -16,8 +16,8 @@ from chaos.phases import HELD
 from unskew.testing import write_batches
 
 LOCAL, CLUSTER = "local[2,4]", "local-cluster[2,1,1024]"
-SHARES = {LOCAL: {"worker": 82, "driver": 18}, CLUSTER: {"worker": 60, "executor": 30, "driver": 10}}
-"""Who dies how often: workers cost a batch a second, drivers cost a start."""
+SHARES = {LOCAL: {"worker": 85, "driver": 15}, CLUSTER: {"worker": 65, "executor": 27, "driver": 8}}
+"""Who dies how often: a worker costs part of a batch, an executor a start of Java and Python, a driver three."""
 
 ROWS, KEYS = 1500, 300
 FILE_SECONDS = 20
@@ -58,14 +58,22 @@ class Round:
         return {"query": self.query, "master": self.master, "seed": own, "sink": self.sink, "resize": self.resize}
 
 
-def drawn(seed: int, number: int, faults: tuple[str, ...] = (), kills: int = 40) -> Round:
-    """Draw a round. Every third has a fault other than kills, in turn, and a tenth of the kills."""
+def fault_of(number: int, faults: tuple[str, ...]) -> str:
+    """Return the fault of a round: every third round has one in turn, and every fourth of these is the first one."""
+    turn, is_one = divmod(number, 3)
+    if not faults or is_one != 2:
+        return ""
+    return faults[0] if turn % 4 == 0 or len(faults) == 1 else faults[1 + (turn - turn // 4 - 1) % (len(faults) - 1)]
+
+
+def drawn(seed: int, number: int, faults: tuple[str, ...] = (), kills: int = 25) -> Round:
+    """Draw a round; one with a fault has fewer kills."""
     dice = random.Random(f"{seed} {number}")
-    fault = faults[number // 3 % len(faults)] if faults and number % 3 == 2 else ""
-    master = CLUSTER if number % 2 and not fault else LOCAL
+    fault = fault_of(number, faults)
+    master = CLUSTER if number % 3 == 1 else LOCAL
     query = "lives" if fault == "clock" else "chain" if fault else QUERY_ROTA[number % len(QUERY_ROTA)]
     strikes, batch = [], 0
-    for _ in range(kills // 10 if fault else kills):
+    for _ in range(1 + kills // 10 if fault else kills):
         victim = dice.choices(list(SHARES[master]), list(SHARES[master].values()))[0]
         phase = dice.choice((*HELD, "count", "work", "work", "sink") if victim == "driver" else TASK_PHASES)
         strikes.append(Strike(batch, victim, phase, dice.random()))
