@@ -123,7 +123,7 @@ def zombie(run: Run) -> None:
     run.await_instant(instant, 0.3, hold=False)
     for pid in family(first.pid):
         send(pid, signal.SIGSTOP)
-    phase, at = run.track.phase_at(time.monotonic()), run.track.batch
+    phase, at = run.track.phase_at(time.monotonic(), first.pid), run.track.batch
     log = run.home / "log"
     log.rename(run.home / "zombie-log")  # it keeps the file open, and writes on
     successor = run.start()

@@ -9,25 +9,33 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
 
 TESTS = Path(__file__).parent.parent
-ARCHIVE = Path(tempfile.gettempdir()) / f"unskew-tests-{os.getuid()}-spark-{pyspark.__version__}.jsa"
+PLACE = zlib.crc32(str(Path(pyspark.__file__)).encode())  # Java takes an archive only where its class path is the same
+ARCHIVE = Path(tempfile.gettempdir()) / f"unskew-tests-{os.getuid()}-spark-{pyspark.__version__}-{PLACE:08x}.jsa"
 START_AND_STOP = """
-import sys
+import sys, tempfile
 from unskew.spark.local_session import SHORT_RUN, session
 options = f"{SHORT_RUN['spark.driver.extraJavaOptions']} -XX:ArchiveClassesAtExit={sys.argv[1]} -Xlog:disable"
 spark = session("local[2,4]", {**SHORT_RUN, "spark.driver.extraJavaOptions": options})
-spark.range(10).repartition(2).mapInArrow(lambda rows: rows, "id long").collect()
+with tempfile.TemporaryDirectory() as folder:
+    spark.range(10).repartition(2).mapInArrow(lambda rows: rows, "id long").write.parquet(f"{folder}/data")
+    stream = spark.readStream.schema("id long").parquet(f"{folder}/data").writeStream
+    write = lambda rows, batch: rows.groupBy("id").count().write.parquet(f"{folder}/{batch}")
+    query = stream.foreachBatch(write).option("checkpointLocation", f"{folder}/checkpoint")
+    query.trigger(availableNow=True).start().awaitTermination()
 java = spark.sparkContext._gateway.proc
 spark.stop()
 java.stdin.close()
 java.wait()
 """
-MARKS = {"executor": "CoarseGrainedExecutorBackend", "worker": "unskew.spark.daemon"}
+MARKS = {"executor": "executor.CoarseGrainedExecutorBackend", "worker": "-m unskew.spark.daemon"}
+"""By what the processes were started; Spark's launcher has the daemon's name among its settings, too."""
 
 
 def archive_classes() -> None:

@@ -134,9 +134,10 @@ class Run:
             self.store.close()
 
     def reached(self, batch: int) -> bool:
-        """Tell whether the job has come to a batch."""
+        """Tell whether the job has come to a batch, and its driver, if it is a new one, to any."""
+        assert self.job is not None
         self.track.look()
-        return self.track.batch >= batch
+        return self.track.batch >= batch and self.track.has_begun(self.job.pid)
 
     def ended(self) -> bool:
         """Tell whether the job has done all its work; start it again if it has stopped before."""
@@ -171,7 +172,7 @@ class Run:
         busy = {pid for pid in victims(self.job.pid, strike.victim) if is_running(pid)}
         killed = kill_one(self.job.pid, strike.victim, self.dice)
         if killed is not None:
-            phase = self.track.phase_at(time.monotonic())
+            phase = self.track.phase_at(time.monotonic(), self.job.pid)
             self.result.kills.append(Kill(strike.victim, phase, self.track.batch, killed in busy))
 
     def kill_driver(self) -> None:
@@ -180,7 +181,7 @@ class Run:
         at = time.monotonic()
         kill_all(self.job.pid)
         self.job.wait()
-        self.result.kills.append(Kill("driver", self.track.phase_at(at), self.track.batch, True))
+        self.result.kills.append(Kill("driver", self.track.phase_at(at, self.job.pid), self.track.batch, True))
 
     def await_instant(self, phase: str, fraction: float, hold: bool) -> None:
         """Wait for the next time that a batch comes to a phase, and then for a part of the phase.

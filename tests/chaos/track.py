@@ -48,6 +48,10 @@ class Track:
         """The batch that the job has come to, -1 before the first."""
         return max((step.batch for step in self.steps[-20:]), default=-1)
 
+    def has_begun(self, driver: int) -> bool:
+        """Tell whether a driver has come to its first batch."""
+        return any(step.driver == driver for step in reversed(self.steps[-20:]))
+
     def usual_seconds(self, phase: str) -> float:
         """Return how long a phase has lately taken."""
         took = [
@@ -55,10 +59,10 @@ class Track:
         ]
         return median(took[-5:]) if took else USUAL_SECONDS
 
-    def phase_at(self, seconds: float) -> str:
-        """Return the phase that the job was in at a time, by the monotonic clock."""
+    def phase_at(self, seconds: float, driver: int) -> str:
+        """Return the phase that a driver was in at a time, by the monotonic clock."""
         self.look()
-        past = [step for step in self.steps if step.seconds <= seconds]
+        past = [step for step in self.steps if step.seconds <= seconds and step.driver == driver]
         if not past:
             return "start"
         last = next(step for step in reversed(past) if step.instant != "held")
