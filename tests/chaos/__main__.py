@@ -26,7 +26,7 @@ from chaos.run import Result, Run
 
 
 class Chaos:
-    """Plays rounds side by side until enough processes were killed, or a round is not exact."""
+    """Plays rounds side by side until enough processes were killed; unless told otherwise, until one is not exact."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given, self.folder = given, Path(given.folder)
@@ -49,7 +49,9 @@ class Chaos:
 
     def lane(self) -> None:
         """Play one round after the other."""
-        while self.book.kills.total() < self.given.kills and not self.book.broken and not self._late():
+        while self.book.kills.total() < self.given.kills and not self._late():
+            if self.book.broken and not self.given.go_on:
+                return
             result = self.play(self.book.take())
             self.book.add(result)
             self.tell(result)
@@ -98,6 +100,7 @@ def main() -> int:
     options.add_argument("--kills-a-round", type=int, default=25)
     options.add_argument("--folder", default=str(ROOT / "artifacts" / "chaos"))
     options.add_argument("--page", help="write the report to this page, such as docs/reliability.md")
+    options.add_argument("--go-on", action="store_true", help="also after a round that is not exact")
     options.add_argument("--keep", action="store_true", help="keep the folders of exact rounds, too")
     given = options.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
