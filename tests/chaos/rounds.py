@@ -24,7 +24,7 @@ FILE_SECONDS = 20
 FIRST_SECOND = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
 QUERY_ROTA = ("chain", "totals", "chain", "windows", "chain", "sessions", "lives")
 TASK_PHASES = ("tasks", "tasks", "tasks", "tasks", "work", "sink", "any")
-"""When workers and executors die: mostly as soon as tasks run, now and then at any instant."""
+"""When workers and executors die: mostly while tasks run, or as soon as they do; now and then at any instant."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def drawn(seed: int, number: int, faults: tuple[str, ...] = (), kills: int = 25)
         victim = dice.choices(list(SHARES[master]), list(SHARES[master].values()))[0]
         phase = dice.choice((*HELD, "count", "work", "work", "sink") if victim == "driver" else TASK_PHASES)
         strikes.append(Strike(batch, victim, phase, dice.random()))
-        batch += victim == "executor" or dice.random() < 0.5
+        batch += victim == "executor" or dice.random() < 0.4
     sink = "files" if fault == "zombie" or dice.random() < 0.5 else "foreachBatch"
     resize = query in ("chain", "totals", "lives") and sink != "files" and dice.random() < 0.5
     return Round(seed, number, query, master, sink, resize, batch + (12 if fault else 3), tuple(strikes), fault)

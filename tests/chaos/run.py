@@ -25,6 +25,7 @@ from chaos.track import Track
 JOB = Path(__file__).with_name("job.py")
 LONGEST_ROUND_SECONDS = 1500
 LONGEST_WAIT_SECONDS = 40
+TASKS = ("count", "work")  # phases in which tasks run
 BY_KILLS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset", "crashed", "EOFException")
 """Words of an error that says that tasks died too often for Spark; the query then stops and is started again."""
 
@@ -192,10 +193,13 @@ class Run:
         if phase == "any":
             time.sleep(fraction)
             return
+        if phase == "tasks" and (now := self.track.phase_at(time.monotonic(), self.job.pid)) in TASKS:
+            time.sleep(fraction * self.track.usual_seconds(now) / 2)
+            return
         hold = hold and phase in HELD
         if hold:
             (self.home / "hold").write_text(phase)
-        wanted = ("count", "work") if phase == "tasks" else ("held",) if hold else (phase,)
+        wanted = TASKS if phase == "tasks" else ("held",) if hold else (phase,)
         until = time.monotonic() + LONGEST_WAIT_SECONDS
         while time.monotonic() < until and self.job.poll() is None:
             found = [step.instant for step in self.track.look() if step.instant in wanted]
