@@ -23,7 +23,7 @@ from chaos.stores import MoodyStore
 from chaos.track import Track
 
 JOB = Path(__file__).with_name("job.py")
-LONGEST_ROUND_SECONDS = 1500
+LONGEST_STEP_SECONDS = 900
 LONGEST_WAIT_SECONDS = 40
 TASKS = ("count", "work")  # phases in which tasks run
 BY_KILLS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset", "crashed", "EOFException")
@@ -75,8 +75,7 @@ class Run:
         parts = ("seed", "number", "query", "master", "sink", "resize", "fault")
         self.result = Result(**{name: getattr(round_, name) for name in parts})
         self.job: Popen[bytes] | None = None
-        self.deadline = time.monotonic() + LONGEST_ROUND_SECONDS
-        self._log_from = 0
+        self._log_from, self._started = 0, 0.0
         self.clock, self.store = None, None
         if round_.fault == "clock":
             self.clock = JumpingClock(home)
@@ -93,6 +92,7 @@ class Run:
         log = self.home / "log"
         self._log_from = log.stat().st_size if log.exists() else 0
         self.job = start(JOB, str(self.home), log=log, more=self.environment)
+        self._started = time.monotonic()
         self.result.starts += 1
         return self.job
 
@@ -142,8 +142,10 @@ class Run:
 
     def ended(self) -> bool:
         """Tell whether the job has done all its work; start it again if it has stopped before."""
-        if time.monotonic() > self.deadline:
-            raise judge.Broken(f"the round takes too long: {self.said()[-1500:]}")
+        if time.monotonic() - max(self._started, self.track.last_seconds) > LONGEST_STEP_SECONDS:
+            raise judge.Broken(
+                f"the job has not come a step further for {LONGEST_STEP_SECONDS} s: {self.said()[-1500:]}"
+            )
         assert self.job is not None
         code = self.job.poll()
         if code is None:
@@ -174,7 +176,7 @@ class Run:
         killed = kill_one(self.job.pid, strike.victim, self.dice)
         if killed is not None:
             phase = self.track.phase_at(time.monotonic(), self.job.pid)
-            self.result.kills.append(Kill(strike.victim, phase, self.track.batch, killed in busy))
+            self._note(Kill(strike.victim, phase, self.track.batch, killed in busy))
 
     def kill_driver(self) -> None:
         """Kill the driver with all its processes."""
@@ -182,7 +184,12 @@ class Run:
         at = time.monotonic()
         kill_all(self.job.pid)
         self.job.wait()
-        self.result.kills.append(Kill("driver", self.track.phase_at(at, self.job.pid), self.track.batch, True))
+        self._note(Kill("driver", self.track.phase_at(at, self.job.pid), self.track.batch, True))
+
+    def _note(self, kill: Kill) -> None:
+        self.result.kills.append(kill)
+        with (self.home / "kills").open("a") as file:
+            file.write(f"{kill.victim} in {kill.phase} of batch {kill.batch}\n")
 
     def await_instant(self, phase: str, fraction: float, hold: bool) -> None:
         """Wait for the next time that a batch comes to a phase, and then for a part of the phase.

@@ -48,6 +48,11 @@ class Track:
         """The batch that the job has come to, -1 before the first."""
         return max((step.batch for step in self.steps[-20:]), default=-1)
 
+    @property
+    def last_seconds(self) -> float:
+        """When the job has come to its last step."""
+        return self.steps[-1].seconds if self.steps else 0.0
+
     def has_begun(self, driver: int) -> bool:
         """Tell whether a driver has come to its first batch."""
         return any(step.driver == driver for step in reversed(self.steps[-20:]))
