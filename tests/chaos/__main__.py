@@ -33,6 +33,7 @@ class Chaos:
         self.book = Book(self.folder / f"rounds-{given.seed}.jsonl", Code.here())
         self.faults = possible()
         self.active: set[Run] = set()
+        self.closing = False
         self.began, self.before = time.monotonic(), self.book.kills.total()
 
     def play(self, number: int) -> Result:
@@ -53,11 +54,14 @@ class Chaos:
             if self.book.broken and not self.given.go_on:
                 return
             result = self.play(self.book.take())
+            if self.closing:  # a round that was interrupted says nothing
+                return
             self.book.add(result)
             self.tell(result)
 
     def close(self) -> None:
         """End the jobs of rounds that are under way."""
+        self.closing = True
         for run in list(self.active):
             run.close()
 
