@@ -87,7 +87,8 @@ class Chaos:
         if result.verdict != "exact":
             home = self.folder / f"seed-{result.seed}-round-{result.number}"
             print(f"  what is left of it lies in {home}; repeat it with")
-            print(f'  make chaos SEED={result.seed} ARGS="--round {result.number}"', flush=True)
+            again = f"--round {result.number} --kills-a-round {self.given.kills_a_round}"
+            print(f'  make chaos SEED={result.seed} ARGS="{again}"', flush=True)
 
     def _late(self) -> bool:
         minutes = self.given.minutes
@@ -101,12 +102,14 @@ def main() -> int:
     options.add_argument("--round", type=int, help="play this round only")
     options.add_argument("--lanes", type=int, default=2, help="rounds at once")
     options.add_argument("--minutes", type=float, help="begin no round after so many minutes")
-    options.add_argument("--kills-a-round", type=int, default=25)
+    options.add_argument("--kills-a-round", type=int, help="25, or fewer if few are wanted at all")
     options.add_argument("--folder", default=str(ROOT / "artifacts" / "chaos"))
     options.add_argument("--page", help="write the report to this page, such as docs/reliability.md")
     options.add_argument("--go-on", action="store_true", help="also after a round that is not exact")
     options.add_argument("--keep", action="store_true", help="keep the folders of exact rounds, too")
     given = options.parse_args()
+    if given.kills_a_round is None:
+        given.kills_a_round = min(25, -(-given.kills // given.lanes))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     archive_classes()
     chaos = Chaos(given)
