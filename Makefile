@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONN
 unexport PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS HADOOP_CONF_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs test-all test-connect bench doctor lock clean
+.PHONY: help setup demo test check docs test-all test-connect bench chaos doctor lock clean
 
 help:  ## show this list
 	@echo "make demo and make test are all it takes; nothing needs to be installed first."
@@ -45,6 +45,9 @@ ifdef NAME
 else
 	@$(PY) -m unskew bench all --quick --page docs/benchmarks.md --page README.md $(ARGS)
 endif
+
+chaos: setup  ## kill a job on a real Spark KILLS times (SEED=1), judge its rows, write docs/reliability.md
+	@$(PY) tests/chaos --kills $(or $(KILLS),1000) --seed $(or $(SEED),1) --page docs/reliability.md $(ARGS)
 
 doctor: setup  ## what is installed, and does it fit together
 	@$(PY) -m unskew doctor --spark

@@ -106,7 +106,7 @@ def test_a_recorded_batch_that_comes_with_other_rows_is_refused(dies: str, folde
 def test_a_gap_is_refused(batch_id: int) -> None:
     query = Query(COUNT)
     query.start().run(0, rows_of("a"))
-    with pytest.raises(CheckpointError, match=f"batch {batch_id}, .* is 0 .*memory/prepared"):
+    with pytest.raises(CheckpointError, match=f"batch {batch_id}, but batch 1 is not committed .*memory/commit/1"):
         query.start().run(batch_id, rows_of("a"))
 
 
@@ -299,6 +299,27 @@ def test_a_missing_record_is_an_error_that_names_it() -> None:
     del query.contents["prepared/0"]
     with pytest.raises(CheckpointError, match="memory/prepared/0"):
         query.start().run(1, rows_of("a"))
+
+
+def test_one_flipped_bit_in_a_mark_is_an_error_that_names_the_file() -> None:
+    """Also one that leaves bytes which are not text."""
+    query = Query(COUNT)
+    query.start().run(0, rows_of("a"), dies="after create commit/0")
+    data = query.contents["commit/0"]
+    for bit in range(8 * len(data)):
+        damaged = Query(COUNT, shared=Shared(query.contents | {"commit/0": flipped(data, bit)}))
+        with pytest.raises(CheckpointError, match="memory/commit/0"):
+            damaged.start().run(0, rows_of("a"))
+
+
+def test_a_missing_mark_is_an_error_that_names_it() -> None:
+    query = Query(COUNT)
+    first = query.start()
+    for number in range(2):
+        first.run(number, rows_of("a"))
+    del query.contents["commit/1"]
+    with pytest.raises(CheckpointError, match=r"batch 2, but batch 1 is not committed .*memory/commit/1"):
+        query.start().run(2, rows_of("a"))
 
 
 @pytest.mark.parametrize("moment", ["before create commit/1", "before create prepared/1", "before sink 1"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,10 @@ import pytest
 from pyspark.sql import functions as F
 
 import unskew
+from chaos.ledger import RandomMoves
 from unskew.operators import DecisionTree, HeavyHitters, History, NaiveBayes, ProgressiveSort, SelfJoin, TableJoin, TopK
 from unskew.testing import run as reference
 from unskew.testing import write_batches
-
-sys.path.insert(0, str(Path(__file__).parent / "exactness"))
-
-from job import RandomMoves
 
 pytestmark = pytest.mark.spark
 

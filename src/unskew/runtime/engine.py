@@ -60,7 +60,7 @@ class Engine:
                     hint="if another driver has just run this query, start again; else the checkpoint was rolled back: "
                     "restore all of it from one copy",
                 )
-            self._check_same(facts, mark.decode(), "commit")
+            self._check_same(facts, mark.decode(errors="replace"), "commit")
             jobs.drain()
             return
         expected = facts.batch_id == before.batch_id + 1
@@ -73,9 +73,10 @@ class Engine:
         elif expected:
             self._run(before, facts, jobs, sink)
         else:
+            missing = before.batch_id + 1
             raise CheckpointError(
-                f"Spark runs batch {facts.batch_id}, but the last batch recorded here is {before.batch_id}",
-                where=f"{self.log.files.root}/prepared",
+                f"Spark runs batch {facts.batch_id}, but batch {missing} is not committed here",
+                where=f"{self.log.files.root}/commit/{missing}",
                 hint="the checkpoint was rolled back or put together from parts: restore all of it from one copy",
             )
 

@@ -21,9 +21,9 @@ from unskew.spark.anchors import Anchors
 from unskew.spark.plans import session_cores
 from unskew.testing import write_batches
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "exactness"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from kills import _strike
+from chaos.processes import kill_one
 
 EXECUTORS, IDLE_SECONDS, PATIENCE_SECONDS = 3, 30.0, 300
 
@@ -61,7 +61,7 @@ def main(folder: Path, mode: str) -> None:
         story["cached"] = cached(spark)
         wait_until(lambda: cached(spark) == 0)
         feed("after a rest", 2)
-        story["killed"] = _strike(os.getpid(), "executor", random.Random(0))
+        story["killed"] = kill_one(os.getpid(), "executor", random.Random(0)) is not None
         feed("after a kill", 3)
         wait_until(lambda: session_cores(spark) == EXECUTORS)
         feed("complete again", 1)

@@ -11,11 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 import unskew
+from chaos.ledger import RandomMoves
 from unskew.spark.local_session import SHORT_RUN, session
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from job import RandomMoves
 
 SCHEMA = "key string, at timestamp, id long, value double, word string"
 DELAY = "10 seconds"

@@ -1,13 +1,8 @@
 """Long runs start Spark hundreds of times: they begin by archiving its classes."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from kills import archive_classes
+from chaos.processes import archive_classes
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import unskew
+from chaos.ledger import RandomMoves
 from unskew.operators import (
     DecisionTree,
     HeavyHitters,
@@ -28,10 +29,6 @@ from unskew.operators import (
     TableJoin,
 )
 from unskew.spark.local_session import SHORT_RUN, session
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from job import RandomMoves
 
 
 class Visits(StatefulProcessor):

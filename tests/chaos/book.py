@@ -1,0 +1,72 @@
+"""The results of rounds, kept in a file as they end, so that an interrupted run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = "src/unskew"
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is tested: the commit, and the contents of the product's folder, which other commits may share."""
+
+    commit: str
+    product: str
+
+    @classmethod
+    def here(cls) -> Code:
+        changed = _git("status", "--porcelain", "--", PRODUCT)
+        mark = "+changes" if changed else ""
+        return cls(_git("rev-parse", "--short=12", "HEAD") + mark, _git("rev-parse", f"HEAD:{PRODUCT}")[:12] + mark)
+
+
+class Book:
+    """Rounds by number, one line of JSON each; rounds of other code are kept, and do not count."""
+
+    def __init__(self, path: Path, code: Code) -> None:
+        self.path, self.code = path, code
+        self._lock = threading.Lock()
+        self._taken: set[int] = set()
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.rounds: list[dict[str, Any]] = [
+            entry for line in lines if (entry := json.loads(line))["product"] == code.product
+        ]
+
+    def take(self) -> int:
+        """Return the number of a round that is neither done nor under way."""
+        with self._lock:
+            done = self._taken | {entry["number"] for entry in self.rounds}
+            number = next(number for number in range(len(done) + 1) if number not in done)
+            self._taken.add(number)
+            return number
+
+    def add(self, result: Any) -> None:
+        """Keep a result, together with the time and the code."""
+        entry = asdict(result) | asdict(self.code) | {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+        with self._lock:
+            self.rounds.append(entry)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+
+    @property
+    def kills(self) -> Counter[tuple[str, str]]:
+        """How many died, by who and in which phase."""
+        return Counter((kill["victim"], kill["phase"]) for entry in self.rounds for kill in entry["kills"])
+
+    @property
+    def broken(self) -> list[dict[str, Any]]:
+        return [entry for entry in self.rounds if entry["verdict"] != "exact"]
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
