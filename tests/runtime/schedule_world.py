@@ -424,7 +424,7 @@ def check_files(log: RecordLog, contents: dict[str, bytes]) -> None:
     assert named - found == set(), "files that a record names are missing"
     assert found - named == set(), "files are left that no record names"
     assert log._numbers("commit") == numbers, "a record and a mark for each batch retained"
-    known = ("state", "output", "prepared", "commit", "epochs", "figures", "requests", "tick")
+    known = ("state", "output", "prepared", "commit", "epochs", "history", "requests", "tick")
     assert {name.split("/")[0] for name in contents} <= set(known), "no other files"
 
 

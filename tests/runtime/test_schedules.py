@@ -28,6 +28,7 @@ from schedule_world import (
     smooth_run,
 )
 
+from unskew.runtime.history import History
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 
 QUICK, MANY, AT_ONCE = 2000, 20_000, 250
@@ -98,10 +99,10 @@ def test_a_failure_at_every_single_operation(trouble: str, far: bool) -> None:
         world = small_world(2, {}, {}, far)
         world.committed = -1
         smooth = smooth_run(world, 3)
-        figures = [world.log.read_figures(number) or {} for number in range(3)]
-        assert [each["channels"] for each in figures] == [3, 3, 2]
-        assert all(each["split_keys"] for each in figures), "a key is split throughout"
-        assert all(each["moved_keys"] and each["moved_slots"] and each["moved_bytes"] for each in figures[1:])
+        figures = list(History(world.log.files).refresh().values())
+        assert [each.channels for each in figures] == [3, 3, 2]
+        assert all(each.split_keys for each in figures), "a key is split throughout"
+        assert all(each.moved_keys and each.moved_slots and each.moved_bytes for each in figures[1:])
         failures = Counter[str]()
         for number in range(3):
             moment = 0
