@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import os
-import time
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from browser import CHROMIUM, DESKTOP, PHONE, browsing
 from made_up import batch, write_history
 
+import unskew
+from unskew.testing import write_batches
 from unskew.watch.checkpoints import open_history
 from unskew.watch.page import as_html
 from unskew.watch.server import Server
@@ -47,11 +51,11 @@ def pictures(tmp_path: Path) -> Path:
     return Path(os.environ.get("UNSKEW_SCREENSHOTS", tmp_path))
 
 
-def check_complete(page, query: str = "q0") -> None:
+def check_complete(page, query: str = "q0", plots: list[str] = PLOTS) -> None:
     page.wait(DRAWN)
     found = page.ask(DATA)
     assert {name for name, count in found.items() if name.startswith(f"{query}-") and count > 0} == {
-        f"{query}-{name}" for name in PLOTS
+        f"{query}-{name}" for name in plots
     }
     assert page.errors == []
 
@@ -71,13 +75,6 @@ def test_a_finished_query_in_one_file(page, tmp_path: Path, size, dark) -> None:
     assert ink == ("#c9d1d9" if dark else "#3d444d")
     name = f"watch-{'phone' if size == PHONE else 'page'}{'-dark' if dark else ''}.png"
     page.screenshot(pictures(tmp_path) / name)
-    page.ask("window.scrollTo(0, 900)")
-    time.sleep(0.3)
-    page.screenshot(
-        pictures(tmp_path) / name.replace(".png", "-more.png")
-        if "UNSKEW_SCREENSHOTS" not in os.environ
-        else tmp_path / "more.png"
-    )
     text = page.ask(TEXT)
     assert "Batch 59" in text
     assert "user-14" in text
@@ -120,6 +117,40 @@ def test_the_page_of_a_running_query_goes_on(page, tmp_path: Path) -> None:
         assert "Batch 20 " in page.ask(TEXT), "the batch that a reader has opened stays open"
     finally:
         server.stop()
+
+
+@pytest.mark.spark
+def test_a_query_of_spark(page, spark, tmp_path: Path) -> None:
+    """The page of a real query, opened while it runs: keys by their values, and all but event time."""
+    rng = np.random.default_rng(0)
+    users = [np.char.add("user-", rng.zipf(1.5, 2000).clip(max=200).astype(str)) for _ in range(8)]
+    write_batches(tmp_path / "rows", [pa.table({"user": each}) for each in users])
+    events = spark.readStream.schema("user string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
+    balanced = unskew.balance(events, "user", channels=4, plan="own", min_gain=-1.0, tolerance=0.0)
+    opened = threading.Event()
+    query = (
+        balanced.aggregate(n="count")
+        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .foreachBatch(lambda rows, number: number < 1 or opened.wait(120))
+        .trigger(availableNow=True)
+        .start()
+    )
+    server = query.watch()
+    try:
+        page.go(server.url)
+        page.wait(f"{TEXT}.includes('Batch 0 ')")
+        opened.set()
+        query.awaitTermination()
+        page.wait(f"{TEXT}.includes('Batch 7 ')")
+        check_complete(page, plots=[name for name in PLOTS if name not in ("watermark", "late")])
+        assert "user-1" in page.ask(TEXT)
+    finally:
+        opened.set()
+        server.stop()
+    [*made] = query.decisions
+    assert [each.batch_id for each in made] == list(range(8))
+    assert all(each.overload_before >= each.overload_bound >= 0 for each in made)
+    assert all(each.gain_next is not None for each in made[:-1])
 
 
 def test_ten_thousand_batches(page, tmp_path: Path, record_property) -> None:
