@@ -36,16 +36,17 @@ class Section:
         self.id, self.name = f"q{number}", name
         self.batches: Batches = ()
         self._opened: int | None = None
-        self._plots, styled = Plots(), {"stylesheets": [InlineStyleSheet(css=CARD)]}
+        self._plots = Plots()
+        styled: dict[str, Any] = {"stylesheets": [InlineStyleSheet(css=CARD)]}
         self._head, self._glance, self._story = (Div(sizing_mode="stretch_width", **styled) for _ in range(3))
         self._spinner = Spinner(title="Open batch", low=0, step=1, width=140, **styled)
         self._latest = Button(label="Latest", width=80, **styled)
         picker = Row(self._spinner, self._latest, styles={"align-items": "end"})
-        parts = {"story": (picker, self._story)}
+        parts: dict[str, tuple[UIElement, ...]] = {"story": (picker, self._story)}
         for plot in self._plots.all:
             plot.heading.stylesheets = styled["stylesheets"]
             parts[plot.name] = (plot.heading, plot.figure)
-        options = {"sizing_mode": "stretch_width", "css_classes": ["card"], **styled}
+        options: dict[str, Any] = {"sizing_mode": "stretch_width", "css_classes": ["card"], **styled}
         self.cards = [Column(*each, name=f"{self.id}-{name}", **options) for name, each in parts.items()]
         self._head.name, self._glance.name = f"{self.id}-head", f"{self.id}-glance"
         self._say("Waiting for the first batch ...")
@@ -164,7 +165,7 @@ def as_html(queries: dict[str, Batches]) -> str:
             section.answer_alone()
     dress(document, sections)
     variables = _variables(sections)
-    return file_html(document, INLINE, TITLE, template=Template(PAGE), template_variables=variables)
+    return str(file_html(document, INLINE, TITLE, template=Template(PAGE), template_variables=variables))
 
 
 def _variables(sections: Sequence[Section]) -> dict[str, Any]:

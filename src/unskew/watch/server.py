@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from socket import socket
 
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
@@ -89,7 +90,7 @@ class Server:
         self._ended.set()
         self._loop.add_callback(self._close)
 
-    def _serve(self, sockets: list[object], allowed: Sequence[str]) -> None:
+    def _serve(self, sockets: list[socket], allowed: Sequence[str]) -> None:
         asyncio.set_event_loop(asyncio.new_event_loop())
         self._loop = IOLoop.current()
         application = Application(FunctionHandler(self._fill))
