@@ -412,7 +412,7 @@ def test_the_memory_of_a_planner():
 
 
 def test_a_report():
-    report = Report("mixed", 4, 0.5, 0.01, 0.02, 3.0, 0.1, 2, 1, 0, math.inf, (1, -2), ("cold",), 0.001)
+    report = Report("mixed", 4, 0.5, 0.01, 0.02, 3.0, 0.1, 2, 1, 0, 0.4, math.inf, (1, -2), ("cold",), 0.001)
     assert load(Report, dump(report)) == report
 
 

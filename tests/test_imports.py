@@ -40,6 +40,7 @@ ABOVE = {
     "doctor",
     "testing",
     "jobs",
+    "watch",
     "cli",
 }
 USERS_OF_PYSPARK = (
@@ -154,8 +155,8 @@ def test_nothing_imports_the_tests():
     assert wrong == set()
 
 
-def test_importing_unskew_starts_neither_pyspark_nor_matplotlib():
-    code = "import sys, unskew; print(sorted({'pyspark', 'matplotlib'} & set(sys.modules)))"
+def test_importing_unskew_starts_neither_pyspark_nor_what_draws():
+    code = "import sys, unskew; print(sorted({'pyspark', 'matplotlib', 'bokeh', 'tornado'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -161,7 +161,7 @@ def test_a_group_that_owns_the_folder_owns_its_files(tmp_path: Path) -> None:
         os.chown(shared, -1, 4321)
     files = Files(str(shared))
     files.create("commit/0", b"")
-    files.replace("figures/0", b"{}")
+    files.replace("history/0.jsonl.gz", b"{}")
     assert {path.stat().st_gid for path in shared.rglob("*")} == {shared.stat().st_gid}
 
 

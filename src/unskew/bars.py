@@ -1,4 +1,4 @@
-"""Bars and small curves of blocks for a terminal."""
+"""Bars and small curves of blocks for a terminal, and numbers as people read them."""
 
 from __future__ import annotations
 
@@ -57,3 +57,16 @@ def counted(number: int, noun: str) -> str:
     """
     plural = f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as people read it.
+
+    >>> size(1536), size(5)
+    ('1.5 KiB', '5 B')
+    """
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} TiB"

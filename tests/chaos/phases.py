@@ -59,7 +59,7 @@ class Teller:
             _before(SparkJobs, name, lambda *_: self.tell("work"))
         _before(RecordLog, "prepare", lambda *_: self.tell("record"))
         _before(Engine, "_finish", lambda *_: self.tell("sink"))
-        _before(RecordLog, "write_figures", lambda *_: self.tell("commit"))
+        _before(RecordLog, "commit", lambda *_: self.tell("commit"))
         sync = local_disk._sync_folder
 
         def synced(folder: Path) -> None:

@@ -23,6 +23,7 @@ from unskew.operators import Mergeable, Operator
 from unskew.planners import Assignment, Memory, Planner, Problem, planner
 from unskew.routing import RoutingTable
 from unskew.runtime.engine import Engine
+from unskew.runtime.history import History
 from unskew.runtime.log import RecordLog
 from unskew.runtime.orders import Order
 from unskew.runtime.record import Output, Record
@@ -170,17 +171,17 @@ class World:
 
     def count_figures(self, batch_id: int) -> None:
         """Count what a batch's figures tell of it."""
-        figures = self.log.read_figures(batch_id)
-        if figures is None:  # long swept
+        figures = History(self.log.files).refresh().get(batch_id)
+        if figures is None:  # its driver died before it could write them
             return
-        self.seen[f"way {figures['way']}"] += 1
+        self.seen[f"way {figures.way}"] += 1
         for name in ("moved_keys", "moved_slots", "split_keys", "late_rows"):
-            self.seen[name.replace("_", " ")] += figures[name] > 0
-        for found in figures["channel_found"]:
+            self.seen[name.replace("_", " ")] += getattr(figures, name) > 0
+        for found in figures.channel_found:
             self.seen[f"state from {found or 'nowhere'}"] += 1
-        self.seen["spilled"] += any(figures["channel_spilled"])
+        self.seen["spilled"] += any(figures.channel_spilled)
         before = self.log.read(batch_id - 1) if batch_id else None
-        now = figures["channels"]
+        now = figures.channels
         channels = self.story.channels if batch_id == 0 else now if before is None else before.table.channels
         self.seen["more channels"] += now > channels
         self.seen["fewer channels"] += now < channels
@@ -464,7 +465,7 @@ def check_files(log: RecordLog, contents: dict[str, bytes]) -> None:
     assert named - found == set(), "files that a record names are missing"
     assert found - named == set(), "files are left that no record names"
     assert log._numbers("commit") == numbers, "a record and a mark for each batch retained"
-    known = ("state", "output", "prepared", "commit", "epochs", "figures", "requests", "tick")
+    known = ("state", "output", "prepared", "commit", "epochs", "history", "requests", "tick")
     assert {name.split("/")[0] for name in contents} <= set(known), "no other files"
 
 

@@ -13,6 +13,8 @@ from schedule_shrink import explained
 from schedule_troubles import AGAIN, DIE, DOWN, FAIL, LOSE, TASK_DIES, TWICE
 from schedule_world import World, play
 
+from unskew.runtime.history import History
+
 TASKS = ("prepare", "route", "worker", "give", "channels", "whole")
 PAUSE = "pause"
 WITH_COPIES = (LOSE, TASK_DIES, TWICE, AGAIN)
@@ -65,10 +67,10 @@ def _what_struck(world: World, trouble: str, moment: int) -> str:
 
 def test_the_small_case_moves_splits_and_shrinks() -> None:
     world = play(Schedule.small("integers", 0).having(last=2))
-    figures = [world.log.read_figures(number) or {} for number in range(3)]
-    assert [each["channels"] for each in figures] == [3, 3, 2]
-    assert all(each["split_keys"] for each in figures), "a key is split throughout"
-    assert all(each["moved_keys"] and each["moved_slots"] and each["moved_bytes"] for each in figures[1:])
+    figures = list(History(world.log.files).refresh().values())
+    assert [each.channels for each in figures] == [3, 3, 2]
+    assert all(each.split_keys for each in figures), "a key is split throughout"
+    assert all(each.moved_keys and each.moved_slots and each.moved_bytes for each in figures[1:])
 
 
 @pytest.mark.parametrize(("kind", "trouble"), [("integers", DIE)])

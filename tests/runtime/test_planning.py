@@ -82,3 +82,28 @@ def test_tasks_are_as_many_as_the_work_is_worth() -> None:
     assert tasks_for(np.ones(8), seconds=0.5, cores=2).tolist() == [0, 1, 0, 1, 0, 1, 0, 1]
     assert tasks_for(np.ones(8), seconds=20.0, cores=2).tolist() == list(range(8))
     assert tasks_for(np.ones(8), seconds=None, cores=4).max() == 3
+
+
+def test_a_plan_says_why_and_what_it_left_undone() -> None:
+    hashes, table = keys_of(5000, seed=3), RoutingTable.initial(8, SLOTS)
+    rows = np.ones(len(hashes), np.int64)
+    rows[:4] = 400
+    load = counted(hashes, rows, 200)
+
+    def planned(before: RoutingTable, channels: int = 8, **planning):
+        controller = Controller(Planning(planner("mixed", tolerance=0.02), **planning), Splitting())
+        return controller.plan(load, before, Memory(), channels)
+
+    made = planned(table)
+    assert (made.reason, len(made.left)) == ("planned", 0)
+    wanted = {(move.kind, move.id, move.source, move.target) for move in made.moves}
+    assert planned(made.table).reason == "kept"
+    declined = planned(table, min_gain=5.0)
+    assert (declined.reason, len(declined.moves)) == ("not worth it", 0)
+    assert {(move.kind, move.id, move.source, move.target) for move in declined.left} == wanted
+    begun = planned(table, max_move_bytes=500)
+    assert begun.reason == "planned"
+    assert 0 < len(begun.moves) < len(wanted)
+    assert len(begun.moves) + len(begun.left) == len(wanted)
+    assert planned(table, channels=6).reason == "resized"
+    assert planned(table).report.overload_bound == pytest.approx(0.0)

@@ -17,6 +17,7 @@ from unskew.planners import planner
 from unskew.runtime import tasks, ways
 from unskew.runtime.engine import Engine
 from unskew.runtime.figures import BatchFigures
+from unskew.runtime.history import History
 from unskew.runtime.jobs import Facts
 from unskew.runtime.log import RecordLog
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings
@@ -123,9 +124,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
                 home.replace("elsewhere", lost) for home in known(channels)
             )
         engine.run(Facts(number, f"batch {number}", 0), jobs, lambda output, batch_id: None)
-        figures = log.read_figures(number)
-        assert figures is not None
-        return BatchFigures.from_dict(figures), jobs.left
+        return History(log.files).refresh()[number], jobs.left
 
     yield one
 

@@ -25,6 +25,9 @@ COMMANDS = {
     "demo": "unskew_lab.cli.demo",
     "doctor": "unskew.cli.doctor",
     "run": "unskew.cli.run",
+    "watch": "unskew.cli.watch",
+    "top": "unskew.cli.watch",
+    "history": "unskew.cli.watch",
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",
@@ -65,6 +68,7 @@ def unskew(
     [bold]Examples[/]
     [cyan]unskew demo[/]                      see what skew does to hash partitioning
     [cyan]unskew run --help[/]                balance a stream without writing code
+    [cyan]unskew watch CHECKPOINT[/]          a live page on a query, running or not
     [cyan]unskew doctor[/]                    does what is installed fit together
     [cyan]unskew workload zipf --describe[/]  how skewed a workload is
     [cyan]unskew bench --list[/]              what can be measured

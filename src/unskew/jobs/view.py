@@ -11,7 +11,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from unskew.bars import SPARKLINE_COLUMNS, bars, counted, sparkline
+from unskew.bars import SPARKLINE_COLUMNS, bars, counted, size, sparkline
 from unskew.errors import redacted
 from unskew.jobs.job import Job
 from unskew.runtime.figures import BatchFigures
@@ -103,16 +103,3 @@ def picture(job: Job, batches: Sequence[BatchFigures]) -> RenderableType:
         figures,
         Text("Ctrl-C ends it; what is committed stays.", "dim"),
     )
-
-
-def size(number: float) -> str:
-    """Return a number of bytes as people read it.
-
-    >>> size(1536), size(5)
-    ('1.5 KiB', '5 B')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"

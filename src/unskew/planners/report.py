@@ -25,6 +25,7 @@ class Report:
     moved_keys: int  # listed keys that change channel
     table_size: int  # keys that live away from home and need an entry
     forced: int  # keys placed although no channel could take them within the tolerance
+    overload_bound: float  # no plan can do better while keys are whole
     lower_bound: float  # the fullest channel cannot be lighter while keys are whole: max(mean load, heaviest key)
     unsplittable: tuple[int, ...]  # hashes of keys too heavy for one channel, heaviest first; only splitting helps
     notes: tuple[str, ...]  # what was special, in single words
@@ -59,6 +60,7 @@ def describe_plan(
         moved_keys=int(moved.sum()),
         table_size=int((owner != problem.home).sum()),
         forced=forced,
+        overload_bound=max(heaviest / mean - 1, 0.0) if mean > 0 else 0.0,
         lower_bound=max(mean, heaviest),
         unsplittable=tuple(problem.hashes[too_heavy].tolist()) if problem.channels > 1 else (),
         notes=notes,

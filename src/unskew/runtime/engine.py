@@ -13,6 +13,7 @@ from unskew.operators import Clock, Learner, Operator
 from unskew.routing.table import RoutingTable
 from unskew.runtime.batch import Batch, Stopwatch
 from unskew.runtime.held import Held
+from unskew.runtime.history import HistoryWriter
 from unskew.runtime.jobs import Facts, Jobs, Sink
 from unskew.runtime.log import RecordLog
 from unskew.runtime.outcome import figures_of, record_of
@@ -44,6 +45,7 @@ class Engine:
         self._epoch, self._committed, self._first = 0, -1, True
         self._record: Record | None = None
         self._copies: dict[int, str] = {}
+        self._history = HistoryWriter(self.log.files)
         channels = self.settings.channels
         most = min(2 * channels.count, channels.slots)
         self._scaling = Scaling(channels.trigger_seconds, most) if channels.auto else None
@@ -129,6 +131,8 @@ class Engine:
             self._epoch = self.log.claim()
             _, self._committed = self.log.last()
             self._record = self._last_record()
+            if self._committed >= 0:
+                self._history.catch_up(self._record)
         return self._record
 
     def _last_record(self) -> Record:
@@ -173,17 +177,18 @@ class Engine:
         """Give a recorded batch to the sink, and commit it."""
         self.log.check_epoch(self._epoch)
         sink(record.output, record.batch_id)
-        figures = json.loads(record.figures)
         if watch is not None:
             watch.lap("sink")
-            figures["seconds"] = watch.seconds
-        self.log.write_figures(record.batch_id, figures)
         if self.operator.time_mode == "processing":
             self.log.write_deadline(record.batch_id, record.earliest)
         self.log.commit(record, self._epoch)
         self._record, self._committed = record, record.batch_id
+        if watch is not None:
+            watch.lap("commit")
+        self._history.add(record, None if watch is None else watch.seconds)
         if record.batch_id % SWEEP_EVERY == 0:
             self.log.forget(record.batch_id, self.settings.keeping.records)
+            self._history.forget(record.batch_id)
 
 
 def _has_event_time(operator: Operator) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -64,7 +64,14 @@ class BatchFigures:
     # checkpoint ("store"), or "new" if it had no state. Empty if the channel was not called.
     channel_found: tuple[str, ...]
     homes: int  # tasks that were held to an executor; 0 if tasks ran anywhere
-    seconds: dict[str, float] = field(default_factory=dict)  # by stage: count, plan, work, record, sink
+    seconds: dict[str, float] = field(default_factory=dict)  # by stage: count, plan, work, record, sink, commit
+    time_ms: int = 0  # when the batch began, by Spark's clock
+    cores: int = 1  # that Spark had
+    measured: bool = False  # whether the load is in seconds; else it is in rows
+    move_seconds: float = 0.0  # for taking in and giving away state, in the channel that it took longest
+    reason: str = "unplanned"  # why the table is as it is; see `unskew.runtime.planning`
+    left: tuple[MoveMade, ...] = ()  # what the planner wanted to move and stayed, the first 200
+    left_moves: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as a section of Spark's progress: plain values, with names in Spark's spelling."""
@@ -74,12 +81,16 @@ class BatchFigures:
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> BatchFigures:
         """Read figures back that were written as JSON."""
-        plain: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
-        }
-        plain["hot_keys"] = tuple(HotKey(**each) for each in entry["hot_keys"])
-        plain["moves"] = tuple(MoveMade(**each) for each in entry["moves"])
+        plain = dict(entry)
+        for name in _TUPLES:
+            plain[name] = tuple(entry.get(name, ()))
+        plain["hot_keys"] = tuple([HotKey(**each) for each in entry["hot_keys"]])
+        for name in ("moves", "left"):
+            plain[name] = tuple([MoveMade(**each) for each in entry.get(name, ())])
         return cls(**plain)
+
+
+_TUPLES = [each.name for each in fields(BatchFigures) if str(each.type).startswith("tuple")]
 
 
 def _camel(name: str) -> str:

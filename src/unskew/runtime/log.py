@@ -14,7 +14,6 @@ from unskew.errors import CheckpointError, FencedError
 from unskew.runtime.record import FORMAT, Output, Record
 from unskew.state.files import Files
 
-FIGURES_KEPT = 1000
 BATCHES_PINNED = 10_000
 
 
@@ -26,7 +25,7 @@ class RecordLog:
     - ``prepared/n``: the record of batch n, created once
     - ``commit/n``: the mark that the sink of batch n is done
     - ``state/n/...``, ``output/n/...``: files that batch n has introduced; only those that a record names count
-    - ``figures/n``: batch n in figures, for people
+    - ``history/...``: all batches in figures, for people; see `unskew.runtime.history`
     - ``requests/...``: what users ask of a running query
     - ``pins/...``: records that somebody is reading
     """
@@ -101,8 +100,6 @@ class RecordLog:
             for name in self.files.names(place):
                 if f"{place}/{name}" not in named:
                     self.files.remove(f"{place}/{name}")
-        for batch_id in self._numbers("figures", committed - FIGURES_KEPT):
-            self.files.remove(f"figures/{batch_id}")
 
     def _named(self, committed: int, retained: int) -> set[str] | None:
         """Return the files that records and pins name; None if another driver is removing records.
@@ -146,18 +143,6 @@ class RecordLog:
     def write_deadline(self, batch_id: int, deadline_ms: int | None) -> None:
         """Tell the tick when a batch without rows is due, by the clock."""
         self.files.replace("tick", json.dumps({"batch_id": batch_id, "deadline_ms": deadline_ms}).encode())
-
-    def write_figures(self, batch_id: int, figures: dict[str, Any]) -> None:
-        self.files.replace(f"figures/{batch_id}", json.dumps(figures).encode())
-
-    def figures_after(self, batch_id: int) -> list[int]:
-        """Return the batches after `batch_id` that have figures."""
-        return [number for number in self._numbers("figures") if number > batch_id]
-
-    def read_figures(self, batch_id: int) -> dict[str, Any] | None:
-        data = self.files.read_or_none(f"figures/{batch_id}")
-        found: dict[str, Any] | None = json.loads(data) if data else None
-        return found
 
     def ask(self, **wish: Any) -> None:
         """Ask something of the running query; the next batch takes note."""

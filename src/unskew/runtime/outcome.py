@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from unskew.load.channels import ChannelUse
 from unskew.load.metrics import skewness
 from unskew.operators import Learner, Mergeable
 from unskew.operators.partials import merge_partials
+from unskew.planners.report import Report
 from unskew.routing.moves import Moves
 from unskew.runtime.batch import Batch, Ran
 from unskew.runtime.channel import HOT_KEYS
@@ -141,7 +143,7 @@ def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
         moved_bytes=sum_of(reports, "moved_bytes"),
         planner=None if plan.report is None else plan.report.planner,
         planning_seconds=0.0 if plan.report is None else plan.report.seconds,
-        plan=None if plan.report is None else asdict(plan.report),
+        plan=None if plan.report is None else _as_text(plan.report, names, batch.site.slots),
         table_version=plan.table.version,
         table_keys=len(plan.table.explicit_hashes),
         split_keys=len(plan.table.split),
@@ -151,7 +153,20 @@ def figures_of(batch: Batch, ran: Ran, record: Record) -> BatchFigures:
         channel_found=tuple(found),
         homes=len(ran.work.homes),
         seconds=batch.watch.seconds,
+        time_ms=batch.clock.processing_time_ms,
+        cores=batch.jobs.cores,
+        measured=ran.measured and not workers,
+        move_seconds=max((report.move_seconds for report in reports.values()), default=0.0),
+        reason=plan.reason,
+        left=_moves_made(plan.left, names),
+        left_moves=len(plan.left),
     )
+
+
+def _as_text(report: Report, names: Mapping[int, str], slots: int) -> dict[str, Any]:
+    """Return a planner's report with keys by their values; what has no name stands for all light keys of a slot."""
+    heavy = [names.get(key, f"slot {key % slots}") for key in report.unsplittable]
+    return {**asdict(report), "unsplittable": heavy}
 
 
 def _all_names(batch: Batch, ran: Ran) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,13 @@ from unskew.splitters.hot_keys import hot_keys
 
 _FIRST_STAND_IN = 1 << 61
 
+# why a batch has the table that it has
+UNPLANNED = "unplanned"  # nobody planned
+PLANNED = "planned"  # the planner's table
+KEPT = "kept"  # the planner found nothing better
+NOT_WORTH_IT = "not worth it"  # the planner's table would have gained less than `min_gain`
+RESIZED = "resized"  # there shall be another number of channels
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -30,6 +37,8 @@ class Plan:
     moves: Moves  # what has to move for it
     memory: Memory  # what the planner remembers
     report: Report | None = None  # the planner's own; None if nobody planned
+    reason: str = UNPLANNED
+    left: Moves = field(default_factory=Moves.none)  # what the planner wanted to move, too
 
     @classmethod
     def unchanged(cls, table: RoutingTable, memory: Memory) -> Plan:
@@ -51,7 +60,7 @@ class Controller:
         if self.splitting.scheme is not None or load.total_cost <= 0:
             return Plan.unchanged(before, memory)
         base, settled = self._split(before, load)
-        whole, target, report = load.without(settled.split_keys), settled, None
+        whole, target, report, left = load.without(settled.split_keys), settled, None, Moves.none()
         if whole.total_cost > 0:
             planner = self.planning.planner
             # split keys fill up what whole keys leave free, so whole keys have more tolerance
@@ -61,7 +70,12 @@ class Controller:
             gain = report.overload_before - report.overload_after
             if not planner.for_balance or gain >= self.planning.min_gain:
                 target = wanted
-        return self._towards(base, target, load, memory, report)
+            else:
+                left = settled.moves_to(wanted)
+        plan = self._towards(base, target, load, memory, report)
+        if len(left):
+            return replace(plan, reason=NOT_WORTH_IT, left=left)
+        return replace(plan, reason=PLANNED if len(plan.moves) or base is not before else KEPT)
 
     def _planned(
         self, planner: Planner, load: Statistics, table: RoutingTable, memory: Memory
@@ -77,18 +91,18 @@ class Controller:
     def _resized(self, load: Statistics, before: RoutingTable, memory: Memory, channels: int) -> Plan:
         whole = load.without(before.split_keys)
         plan = self.planning.planner.plan(whole, before, channels=channels, memory=memory)
-        return self._towards(before, plan.table, load, plan.memory, plan.report)
+        return replace(self._towards(before, plan.table, load, plan.memory, plan.report), reason=RESIZED)
 
     def _towards(
         self, base: RoutingTable, target: RoutingTable, load: Statistics, memory: Memory, report: Report | None
     ) -> Plan:
         """Return the plan that leads to a table, as far as `max_move_bytes` allows in one batch."""
-        moves = base.moves_to(target)
-        some = self._portion(moves, load, len(base.slots)) if len(moves) else moves
-        if len(some) < len(moves):
-            target = step_towards(base, target, some, base.version + 1)
+        moves, left = base.moves_to(target), Moves.none()
+        some, rest = self._portion(moves, load, len(base.slots)) if len(moves) else (moves, left)
+        if len(rest):
+            target, left = step_towards(base, target, some, base.version + 1), rest
             moves = base.moves_to(target)
-        return Plan(base, target, moves, memory, report)
+        return Plan(base, target, moves, memory, report, left=left)
 
     def _split(self, table: RoutingTable, load: Statistics) -> tuple[RoutingTable, RoutingTable]:
         """Return the table with hot keys split as well, which takes no move, and then with cool keys whole again."""
@@ -102,8 +116,8 @@ class Controller:
         explicit = np.append(settled.explicit_hashes, np.array(list(cool), np.int64))
         return table, settled.with_explicit(explicit, np.append(settled.explicit_channels, homes))
 
-    def _portion(self, moves: Moves, load: Statistics, slots: int) -> Moves:
-        """Return the moves with the largest gain per byte that fit into one batch, at least one."""
+    def _portion(self, moves: Moves, load: Statistics, slots: int) -> tuple[Moves, Moves]:
+        """Return the moves with the largest gain per byte that fit into one batch, at least one, and the others."""
         key_cost, key_bytes = load.cost_and_state(moves.keys)
         _, slot_cost, slot_bytes = load.by_slot(slots)
         size = np.concatenate([slot_bytes[moves.slots], key_bytes])
@@ -113,7 +127,8 @@ class Controller:
         fits[:1] = True
         chosen = np.zeros(len(size), bool)
         chosen[order[fits]] = True
-        return moves.only(chosen[: len(moves.slots)], chosen[len(moves.slots) :])
+        of_slots, of_keys = chosen[: len(moves.slots)], chosen[len(moves.slots) :]
+        return moves.only(of_slots, of_keys), moves.only(~of_slots, ~of_keys)
 
 
 def _slots_as_keys(

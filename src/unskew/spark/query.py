@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from http.server import ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from unskew.errors import ArgumentError
 from unskew.routing.table import RoutingTable
+from unskew.runtime.decisions import Decision, decisions
 from unskew.runtime.figures import BatchFigures, MoveMade
-from unskew.runtime.log import FIGURES_KEPT, RecordLog
+from unskew.runtime.history import History
+from unskew.runtime.log import RecordLog
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Settings
 from unskew.spark.prometheus import count_batch, prometheus_text, serve
 
+if TYPE_CHECKING:
+    from unskew.watch.server import Server
+
 SECTION = "unskew"
+FIGURES_SHOWN = 1000
 
 FiguresOf = Callable[[int], BatchFigures | None]  # the figures of a batch, None if they are not known any more
 
@@ -39,9 +45,8 @@ class BalancedQuery:
     def __init__(self, query: StreamingQuery, log: RecordLog, settings: Settings, spark: SparkSession) -> None:
         self._query, self._log, self._settings, self._spark = query, log, settings, spark
         self._lock = threading.Lock()
-        self._known: dict[int, BatchFigures] = {}
+        self._history, self._counted = History(log.files, FIGURES_SHOWN), log.last()[1]
         self._totals: Counter[str] = Counter()
-        self._first = log.last()[1] + 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
@@ -120,17 +125,37 @@ class BalancedQuery:
         return [(figures.batch_id, figures.plan) for figures in self.figures if figures.plan is not None]
 
     @property
+    def decisions(self) -> list[Decision]:
+        """What was decided in the latest batches that were planned, and what came of it."""
+        return decisions(self.figures)
+
+    def watch(self, port: int = 0, host: str = "127.0.0.1", names: Sequence[str] = ()) -> Server:
+        """Serve a live page on this query until ``stop()``; shows its link in a notebook.
+
+        Parameters
+        ----------
+        port
+            0 takes a free one.
+        host
+            The address to listen on. There is no password, and the page names keys.
+        names
+            Other host names under which the page may be opened.
+        """
+        from unskew.watch.server import Server
+
+        files = self._log.files
+        return Server({files.root.removesuffix("/unskew"): History(files)}, port, host, names)
+
+    @property
     def figures(self) -> list[BatchFigures]:
         """The figures of the latest batches, those of earlier starts included."""
         with self._lock:
-            for batch_id in self._log.figures_after(max(self._known, default=-1)):
-                figures = self._log.read_figures(batch_id)
-                if figures is not None:
-                    self._known[batch_id] = BatchFigures.from_dict(figures)
-                    if batch_id >= self._first:
-                        count_batch(self._totals, self._known[batch_id])
-            self._known = dict(sorted(self._known.items())[-FIGURES_KEPT:])
-            return list(self._known.values())
+            known = self._history.refresh()
+            for batch_id, figures in known.items():
+                if batch_id > self._counted:
+                    count_batch(self._totals, figures)
+            self._counted = max(self._counted, *known, -1)
+            return list(known.values())
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:  # noqa: N802

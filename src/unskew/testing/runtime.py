@@ -16,6 +16,7 @@ from unskew.hashing import hash_keys
 from unskew.operators import Operator
 from unskew.routing.table import RoutingTable
 from unskew.runtime.engine import Engine
+from unskew.runtime.history import History
 from unskew.runtime.jobs import Facts
 from unskew.runtime.log import RecordLog
 from unskew.runtime.orders import Order
@@ -43,7 +44,7 @@ INSTANTS = (  # where a driver may die in a batch
     "after sink",
     "before create commit",
     "after create commit",
-    "before write figures",
+    "before write history",
     "at the end",
 )
 _CACHE_BYTES = 1 << 28
@@ -154,8 +155,8 @@ class Runtime:
                 self._engine = self._start()
         self._attempt(rows, facts, None)
         self.batch_id += 1
-        figures = self._log.read_figures(facts.batch_id)
-        self.late_rows += figures["late_rows"] if figures else 0
+        figures = History(self._log.files).refresh().get(facts.batch_id)
+        self.late_rows += figures.late_rows if figures else 0
         return self._shown[facts.batch_id]
 
     def _attempt(self, rows: pa.Table, facts: Facts, instant: str | None) -> None:

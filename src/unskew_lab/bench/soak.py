@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from pyspark.sql import SparkSession
 
 from unskew.errors import ArgumentError
-from unskew.runtime.engine import SWEEP_EVERY
-from unskew.runtime.log import FIGURES_KEPT
+from unskew.runtime.history import BATCHES_KEPT, BATCHES_PER_FILE
+from unskew.spark.query import FIGURES_SHOWN
 from unskew_lab.bench.harness import Benchmark, Row
 from unskew_lab.bench.processes import DRIVER, JVM, check_linux, files_below, usage
 from unskew_lab.bench.slopes import SlopeRow, slope_row
@@ -43,7 +43,7 @@ PAST_KEPT = {
 }
 
 QUERIES = (FUNCTION, WINDOWS)
-FIGURES = "checkpoint, figures"
+FIGURES = "checkpoint, history"
 BATCHES = "batches"
 
 Series = dict[str, list[tuple[float, float]]]
@@ -107,9 +107,9 @@ class SoakBenchmark(Benchmark):
 
     def _begins(self, series: Series, ran: float) -> float:
         """Return the second from which on a run is judged."""
-        full = next((second for second, batches in series.pop(BATCHES, []) if batches >= FIGURES_KEPT), ran)
+        full = next((second for second, batches in series.pop(BATCHES, []) if batches >= FIGURES_SHOWN), ran)
         if full > 2 * WARM_UP_SHARE * ran:
-            self.note(f"The run was too short for the figures of {FIGURES_KEPT:,} batches, which the driver keeps.")
+            self.note(f"The run was too short for the figures of {FIGURES_SHOWN:,} batches, which the driver keeps.")
             return WARM_UP_SHARE * ran
         return max(full, WARM_UP_SHARE * ran)
 
@@ -161,8 +161,8 @@ def _collected(spark: SparkSession) -> dict[str, float]:
 def _files(home: Path) -> dict[str, float]:
     """Return files and megabytes: in checkpoints, Spark's and unskew's apart, in local copies, in temporary folders."""
     counted = {
-        FIGURES: _sum(home / name / "unskew" / "figures" for name in QUERIES),
-        "checkpoint, unskew's": _sum(p for name in QUERIES for p in (home / name / "unskew").glob("[!f]*")),
+        FIGURES: _sum(home / name / "unskew" / "history" for name in QUERIES),
+        "checkpoint, unskew's": _sum(p for name in QUERIES for p in (home / name / "unskew").glob("[!h]*")),
         "checkpoint, Spark's": _sum(p for name in QUERIES for p in (home / name).glob("[!u]*")),
         "local copies": _sum((home / "local").rglob("unskew-state-*")),
         "temporary files": _sum([home / "tmp"]),
@@ -185,7 +185,7 @@ def _judged(series: Series, begins: float) -> Iterator[Row]:
     for name, values in sorted(series.items()):
         what, _, unit = name.partition(" | ")
         if what == f"{FIGURES}: files":
-            most = 2 * (FIGURES_KEPT + SWEEP_EVERY)
+            most = 2 * (BATCHES_KEPT // BATCHES_PER_FILE + 2)
             yield Row(what, "unskew", max(v for _, v in values), unit, target=most, better="lower")
         elif not what.startswith(FIGURES):
             yield slope_row(what, unit, values, begins, BOUNDS[unit])
