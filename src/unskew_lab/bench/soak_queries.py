@@ -56,7 +56,8 @@ class Soaked:
 
     def __init__(self, spark: SparkSession, home: Path, name: str) -> None:
         self.name, self.checkpoint, self.output = name, home / name, home / f"{name}.arrow"
-        self._spark, self._writer = spark, None
+        self._spark = spark
+        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
         # every batch is counted and planned, so all of the runtime runs
         balanced = unskew.balance(drifting(spark), "key", channels=4, min_gain=-1.0)
         if name == FUNCTION:
@@ -99,7 +100,7 @@ class Soaked:
             ours = emitted.unionByName(held).groupBy("key").agg(sql.sum("n"), sql.sum("total"))
             truth = rows.groupBy("key").agg(sql.count("*"), sql.sum("value"))
         else:  # windows up to the last one that has closed
-            ends = emitted.agg(sql.max("window.end")).first()[0]
+            ends = emitted.agg(sql.max("window.end")).collect()[0][0]
             ours = emitted.select("key", "window", "n", "total")
             truth = rows.groupBy("key", sql.window("ts", WINDOW)).agg(sql.count("*"), sql.sum("value"))
             truth = truth.where(sql.col("window.end") <= ends)

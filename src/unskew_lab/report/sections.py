@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,8 @@ def update_sections(path: Path, records: Sequence[Mapping[str, Any]]) -> Path:
         begin = BEGIN.format(record["benchmark"])
         if begin in text and "table" in record:
             block = "\n".join([begin, "", *_section(record, path), END])
-            text = re.sub(f"{re.escape(begin)}.*?{re.escape(END)}", lambda _, new=block: new, text, flags=re.DOTALL)
+            before, _, after = text.partition(begin)
+            text = before + block + after.partition(END)[2]
     path.write_text(text, encoding="utf-8")
     return path.resolve()
 
