@@ -39,7 +39,7 @@ def rows_of(stage: Any, checkpoint: Path) -> list[tuple[Any, ...]]:
 
 
 def test_sessions(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) -> None:
-    minutes = [[("ada", 0), ("bob", 5), ("ada", 20)], [("ada", 45), ("bob", 50)], [("cy", 300)], [("cy", 600)]]
+    minutes = [[("ada", 60), ("bob", 65), ("ada", 80)], [("cy", 200)], [("ada", 205), ("cy", 210)], [("dan", 900)]]
     tables = [
         pa.table(
             {
@@ -60,7 +60,7 @@ def test_sessions(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) -> 
         (user, int(start.timestamp()) // 60, int(last.timestamp()) // 60, n)
         for user, start, last, n in rows_of(stage, tmp_path / "checkpoint")
     ]
-    assert found == [("ada", 0, 45, 3), ("bob", 5, 5, 1), ("bob", 50, 50, 1), ("cy", 300, 300, 1)]
+    assert found == [("ada", 60, 80, 2), ("ada", 205, 205, 1), ("bob", 65, 65, 1), ("cy", 200, 210, 2)]
 
 
 def test_fraud_rules(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) -> None:
