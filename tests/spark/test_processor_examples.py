@@ -104,7 +104,7 @@ def test_inventory(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) ->
     for form, initial in (
         ("grouped", counted.groupBy("shop")),
         ("balanced", unskew.balance(counted, "shop")),
-        ("rows", counted),
+        ("frame", counted),
     ):
         stage = unskew.balance(sales, "shop", channels=2).transformWithStateInPandas(
             statefulProcessor=jobs["Inventory"](), initialState=initial, **arguments
