@@ -24,6 +24,8 @@ from chaos.report import write_page
 from chaos.rounds import drawn
 from chaos.run import Result, Run
 
+EACH_FAULT_FROM = 30_002  # numbers of the rounds that --each-fault plays, every third
+
 
 class Chaos:
     """Plays rounds side by side until enough processes were killed; unless told otherwise, until one is not exact."""
@@ -38,7 +40,10 @@ class Chaos:
 
     def play(self, number: int) -> Result:
         """Play a round; its folder stays if it is not exact."""
-        planned = drawn(self.given.seed, number, tuple(self.faults), self.given.kills_a_round)
+        names = tuple(self.faults)
+        if number >= EACH_FAULT_FROM:
+            names = names[(number - EACH_FAULT_FROM) // 3 :][:1]
+        planned = drawn(self.given.seed, number, names, self.given.kills_a_round)
         home = self.folder / f"seed-{self.given.seed}-round-{number}"
         run = Run(planned, home)
         self.active.add(run)
@@ -47,6 +52,17 @@ class Chaos:
         if result.verdict == "exact" and not self.given.keep:
             shutil.rmtree(home, ignore_errors=True)
         return result
+
+    def each_fault(self) -> int:
+        """Play a round for each fault that has none yet; return how many are not exact."""
+        done, broken = {entry["number"] for entry in self.book.rounds}, 0
+        for number in range(EACH_FAULT_FROM, EACH_FAULT_FROM + 3 * len(self.faults), 3):
+            if number not in done:
+                result = self.play(number)
+                self.book.add(result)
+                self.tell(result)
+                broken += result.verdict != "exact"
+        return broken
 
     def lane(self) -> None:
         """Play one round after the other."""
@@ -100,6 +116,7 @@ def main() -> int:
     options.add_argument("--kills", type=int, default=1000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--round", type=int, help="play this round only")
+    options.add_argument("--each-fault", action="store_true", help="play a round for each fault other than kills")
     options.add_argument("--lanes", type=int, default=2, help="rounds at once")
     options.add_argument("--minutes", type=float, help="begin no round after so many minutes")
     options.add_argument("--kills-a-round", type=int, help="25, or fewer if few are wanted at all")
@@ -127,6 +144,8 @@ def play(chaos: Chaos, given: argparse.Namespace) -> int:
         result = chaos.play(given.round)
         chaos.tell(result)
         return int(result.verdict != "exact")
+    if given.each_fault:
+        return chaos.each_fault()
     lanes = [threading.Thread(target=chaos.lane, daemon=True) for _ in range(given.lanes)]
     for lane in lanes:
         lane.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import threading
@@ -45,7 +46,7 @@ class Book:
         """Return the number of a round that is neither done nor under way."""
         with self._lock:
             done = self._taken | {entry["number"] for entry in self.rounds}
-            number = next(number for number in range(len(done) + 1) if number not in done)
+            number = next(number for number in itertools.count() if number not in done)
             self._taken.add(number)
             return number
 
