@@ -6,6 +6,7 @@ The same command goes on where it was interrupted. ``--round N`` repeats one rou
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import signal
 import sys
@@ -53,27 +54,25 @@ class Chaos:
             shutil.rmtree(home, ignore_errors=True)
         return result
 
-    def each_fault(self) -> int:
-        """Play a round for each fault that has none yet; return how many are not exact."""
-        done, broken = {entry["number"] for entry in self.book.rounds}, 0
-        for number in range(EACH_FAULT_FROM, EACH_FAULT_FROM + 3 * len(self.faults), 3):
-            if number not in done:
-                result = self.play(number)
-                self.book.add(result)
-                self.tell(result)
-                broken += result.verdict != "exact"
-        return broken
-
     def lane(self) -> None:
         """Play one round after the other."""
-        while self.book.kills.total() < self.given.kills and not self._late():
-            if self.book.broken and not self.given.go_on:
-                return
-            result = self.play(self.book.take())
+        while not self._enough() and (number := self._next()) is not None:
+            result = self.play(number)
             if self.closing:  # a round that was interrupted says nothing
                 return
             self.book.add(result)
             self.tell(result)
+
+    def _enough(self) -> bool:
+        minutes, given = (time.monotonic() - self.began) / 60, self.given
+        enough = not given.each_fault and self.book.kills.total() >= given.kills
+        late = given.minutes is not None and minutes > given.minutes
+        return enough or late or (bool(self.book.broken) and not given.go_on)
+
+    def _next(self) -> int | None:
+        """Return the number of a round to play: one for each fault that has none yet, or whichever is next."""
+        last = EACH_FAULT_FROM + 3 * len(self.faults)
+        return self.book.take(range(EACH_FAULT_FROM, last, 3) if self.given.each_fault else itertools.count())
 
     def close(self) -> None:
         """End the jobs of rounds that are under way."""
@@ -105,10 +104,6 @@ class Chaos:
             print(f"  what is left of it lies in {home}; repeat it with")
             again = f"--round {result.number} --kills-a-round {self.given.kills_a_round}"
             print(f'  make chaos SEED={result.seed} ARGS="{again}"', flush=True)
-
-    def _late(self) -> bool:
-        minutes = self.given.minutes
-        return minutes is not None and time.monotonic() - self.began > 60 * minutes
 
 
 def main() -> int:
@@ -144,8 +139,6 @@ def play(chaos: Chaos, given: argparse.Namespace) -> int:
         result = chaos.play(given.round)
         chaos.tell(result)
         return int(result.verdict != "exact")
-    if given.each_fault:
-        return chaos.each_fault()
     lanes = [threading.Thread(target=chaos.lane, daemon=True) for _ in range(given.lanes)]
     for lane in lanes:
         lane.start()
@@ -154,7 +147,7 @@ def play(chaos: Chaos, given: argparse.Namespace) -> int:
         lane.join()
     if given.page:
         write_page(Path(given.page), chaos.book)
-    enough = chaos.book.kills.total() >= given.kills
+    enough = given.each_fault or chaos.book.kills.total() >= given.kills
     print(f"{chaos.book.kills.total()} kills, {len(chaos.book.broken)} of {len(chaos.book.rounds)} rounds not exact")
     return int(bool(chaos.book.broken) or not enough)
 
