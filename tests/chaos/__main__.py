@@ -25,6 +25,7 @@ from chaos.report import write_page
 from chaos.rounds import drawn
 from chaos.run import Result, Run
 
+CLOSE_SECONDS = 30
 EACH_FAULT_FROM = 30_002  # numbers of the rounds that --each-fault plays, every third
 
 
@@ -37,6 +38,8 @@ class Chaos:
         self.faults = possible()
         self.active: set[Run] = set()
         self.closing = False
+        several = range(0 if given.round is not None else given.lanes)
+        self.lanes = [threading.Thread(target=self.lane, daemon=True) for _ in several]
         self.began, self.before = time.monotonic(), self.book.kills.total()
 
     def play(self, number: int) -> Result:
@@ -79,6 +82,8 @@ class Chaos:
         self.closing = True
         for run in list(self.active):
             run.close()
+        for lane in self.lanes:
+            lane.join(CLOSE_SECONDS)  # a round that has mounted a disk takes it away
 
     def tell(self, result: Result) -> None:
         """Print what became of a round, and how far we are."""
@@ -139,11 +144,10 @@ def play(chaos: Chaos, given: argparse.Namespace) -> int:
         result = chaos.play(given.round)
         chaos.tell(result)
         return int(result.verdict != "exact")
-    lanes = [threading.Thread(target=chaos.lane, daemon=True) for _ in range(given.lanes)]
-    for lane in lanes:
+    for lane in chaos.lanes:
         lane.start()
         time.sleep(2)
-    for lane in lanes:
+    for lane in chaos.lanes:
         lane.join()
     if given.page:
         write_page(Path(given.page), chaos.book)
