@@ -6,6 +6,7 @@ The same command goes on where it was interrupted. ``--round N`` repeats one rou
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import signal
 import sys
@@ -24,6 +25,9 @@ from chaos.report import write_page
 from chaos.rounds import drawn
 from chaos.run import Result, Run
 
+CLOSE_SECONDS = 30
+EACH_FAULT_FROM = 30_002  # numbers of the rounds that --each-fault plays, every third
+
 
 class Chaos:
     """Plays rounds side by side until enough processes were killed; unless told otherwise, until one is not exact."""
@@ -34,11 +38,16 @@ class Chaos:
         self.faults = possible()
         self.active: set[Run] = set()
         self.closing = False
+        several = range(0 if given.round is not None else given.lanes)
+        self.lanes = [threading.Thread(target=self.lane, daemon=True) for _ in several]
         self.began, self.before = time.monotonic(), self.book.kills.total()
 
     def play(self, number: int) -> Result:
         """Play a round; its folder stays if it is not exact."""
-        planned = drawn(self.given.seed, number, tuple(self.faults), self.given.kills_a_round)
+        names = tuple(self.faults)
+        if number >= EACH_FAULT_FROM:
+            names = names[(number - EACH_FAULT_FROM) // 3 :][:1]
+        planned = drawn(self.given.seed, number, names, self.given.kills_a_round)
         home = self.folder / f"seed-{self.given.seed}-round-{number}"
         run = Run(planned, home)
         self.active.add(run)
@@ -50,20 +59,31 @@ class Chaos:
 
     def lane(self) -> None:
         """Play one round after the other."""
-        while self.book.kills.total() < self.given.kills and not self._late():
-            if self.book.broken and not self.given.go_on:
-                return
-            result = self.play(self.book.take())
+        while not self._enough() and (number := self._next()) is not None:
+            result = self.play(number)
             if self.closing:  # a round that was interrupted says nothing
                 return
             self.book.add(result)
             self.tell(result)
+
+    def _enough(self) -> bool:
+        minutes, given = (time.monotonic() - self.began) / 60, self.given
+        enough = not given.each_fault and self.book.kills.total() >= given.kills
+        late = given.minutes is not None and minutes > given.minutes
+        return enough or late or (bool(self.book.broken) and not given.go_on)
+
+    def _next(self) -> int | None:
+        """Return the number of a round to play: one for each fault that has none yet, or whichever is next."""
+        last = EACH_FAULT_FROM + 3 * len(self.faults)
+        return self.book.take(range(EACH_FAULT_FROM, last, 3) if self.given.each_fault else itertools.count())
 
     def close(self) -> None:
         """End the jobs of rounds that are under way."""
         self.closing = True
         for run in list(self.active):
             run.close()
+        for lane in self.lanes:
+            lane.join(CLOSE_SECONDS)  # a round that has mounted a disk takes it away
 
     def tell(self, result: Result) -> None:
         """Print what became of a round, and how far we are."""
@@ -90,16 +110,13 @@ class Chaos:
             again = f"--round {result.number} --kills-a-round {self.given.kills_a_round}"
             print(f'  make chaos SEED={result.seed} ARGS="{again}"', flush=True)
 
-    def _late(self) -> bool:
-        minutes = self.given.minutes
-        return minutes is not None and time.monotonic() - self.began > 60 * minutes
-
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--kills", type=int, default=1000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--round", type=int, help="play this round only")
+    options.add_argument("--each-fault", action="store_true", help="play a round for each fault other than kills")
     options.add_argument("--lanes", type=int, default=2, help="rounds at once")
     options.add_argument("--minutes", type=float, help="begin no round after so many minutes")
     options.add_argument("--kills-a-round", type=int, help="25, or fewer if few are wanted at all")
@@ -127,15 +144,14 @@ def play(chaos: Chaos, given: argparse.Namespace) -> int:
         result = chaos.play(given.round)
         chaos.tell(result)
         return int(result.verdict != "exact")
-    lanes = [threading.Thread(target=chaos.lane, daemon=True) for _ in range(given.lanes)]
-    for lane in lanes:
+    for lane in chaos.lanes:
         lane.start()
         time.sleep(2)
-    for lane in lanes:
+    for lane in chaos.lanes:
         lane.join()
     if given.page:
         write_page(Path(given.page), chaos.book)
-    enough = chaos.book.kills.total() >= given.kills
+    enough = given.each_fault or chaos.book.kills.total() >= given.kills
     print(f"{chaos.book.kills.total()} kills, {len(chaos.book.broken)} of {len(chaos.book.rounds)} rounds not exact")
     return int(bool(chaos.book.broken) or not enough)
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,13 +42,15 @@ class Book:
             entry for line in lines if (entry := json.loads(line))["product"] == code.product
         ]
 
-    def take(self) -> int:
-        """Return the number of a round that is neither done nor under way."""
+    def take(self, numbers: Iterable[int]) -> int | None:
+        """Return the first of some rounds that is neither done nor under way; None if there is none."""
         with self._lock:
             done = self._taken | {entry["number"] for entry in self.rounds}
-            number = next(number for number in range(len(done) + 1) if number not in done)
-            self._taken.add(number)
-            return number
+            for number in numbers:
+                if number not in done:
+                    self._taken.add(number)
+                    return number
+            return None
 
     def add(self, result: Any) -> None:
         """Keep a result, together with the time and the code."""

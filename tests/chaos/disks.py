@@ -65,12 +65,11 @@ def mounted_checkpoint(run: Run) -> Iterator[Path]:
         run.start()
         run.await_instant("work", run.dice.random(), hold=False)
         yield folder
-        shutil.copytree(folder, aside)
     finally:
+        shutil.copytree(folder, aside, dirs_exist_ok=True)
         unmount(folder)
-        if aside.exists():
-            shutil.rmtree(folder)
-            aside.rename(folder)
+        shutil.rmtree(folder)
+        aside.rename(folder)
 
 
 def fill(file: Path) -> None:

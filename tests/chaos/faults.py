@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 
 from chaos import clock, damage, disks
 from chaos.judge import Broken
@@ -24,15 +25,14 @@ FENCED = ("FencedError", "CONCURRENT_STREAM_LOG_UPDATE", "Multiple streaming job
 def possible() -> dict[str, Fault]:
     """Return the faults that this machine allows, in the order in which rounds take their turn."""
     found: dict[str, Fault] = {"zombie": zombie}
-    damages = [(kind, how) for how in damage.DAMAGES for kind in damage.PLACES if (kind, how) != ("mark", "cut")]
-    for kind, how in damages:
-        found[f"{how} {kind}"] = partial(damaged, kind, how)
     if disks.can_mount():
         found |= {"disk full": disk_full, "read-only": read_only}
     if clock.can_build():
         found["clock"] = clock_jumps
     if find_spec("moto") is not None:
         found["s3"] = s3_moods
+    for how, kind in product(damage.DAMAGES, damage.PLACES):
+        found[f"{how} {kind}"] = partial(damaged, kind, how)
     return found
 
 
@@ -72,10 +72,10 @@ def note(run: Run, fault: str, outcome: str, said: str = "") -> None:
 def damaged(kind: str, how: str, run: Run) -> None:
     """Kill the driver, damage a file and all local copies; the next start must name the file, and go on after a cure.
 
-    A mark that is changed in one bit matters only if Spark has not committed the batch itself, so the driver is held
-    and killed in between.
+    What a mark holds matters only if Spark has not committed the batch itself, so the driver is held and killed in
+    between. Whether there is a mark matters only if Spark has.
     """
-    run.await_instant("handover" if kind == "mark" and how == "flip" else "work", 0.5, hold=True)
+    run.await_instant("handover" if kind == "mark" and how != "remove" else "work", 0.5, hold=True)
     run.kill_driver()
     path, piece = damage.find(run.home / "checkpoint" / "unskew", kind, run.dice)
     restore = damage.keep(path, run.home / "copies")
@@ -83,8 +83,7 @@ def damaged(kind: str, how: str, run: Run) -> None:
     for folder in (run.home / "tmp").glob("**/unskew-state-*"):
         shutil.rmtree(folder, ignore_errors=True)
     run.start()
-    named = str(path.parent) if kind == "mark" and how == "remove" else str(path)
-    said = await_stop(run, named.split("/checkpoint/")[1], "Hint:")
+    said = await_stop(run, str(path), "Hint:")
     restore()
     run.start()
     note(run, f"{how} {kind}", "stopped, cured, went on", said)

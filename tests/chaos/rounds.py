@@ -80,7 +80,8 @@ def drawn(seed: int, number: int, faults: tuple[str, ...] = (), kills: int = 25)
         batch += victim == "executor" or dice.random() < 0.4
     sink = "files" if fault == "zombie" or dice.random() < 0.5 else "foreachBatch"
     resize = query in ("chain", "totals", "lives") and sink != "files" and dice.random() < 0.5
-    return Round(seed, number, query, master, sink, resize, batch + (12 if fault else 3), tuple(strikes), fault)
+    spare = 12 if fault else 3 + kills // 4
+    return Round(seed, number, query, master, sink, resize, batch + spare, tuple(strikes), fault)
 
 
 def write_data(round_: Round, folder: Path) -> tuple[list[pa.Table], Counter[Any]]:

@@ -75,6 +75,7 @@ class Run:
         parts = ("seed", "number", "query", "master", "sink", "resize", "fault")
         self.result = Result(**{name: getattr(round_, name) for name in parts})
         self.job: Popen[bytes] | None = None
+        self._jobs, self._closed = list[Popen[bytes]](), False
         self._log_from, self._started = 0, 0.0
         self.clock, self.store = None, None
         if round_.fault == "clock":
@@ -87,11 +88,14 @@ class Run:
 
     def start(self) -> Popen[bytes]:
         """Start the driver program, again if it has run before."""
+        if self._closed:
+            raise judge.Broken("the round was interrupted")
         (self.home / "hold").unlink(missing_ok=True)
         (self.home / "round.json").write_text(json.dumps(self.settings))
         log = self.home / "log"
         self._log_from = log.stat().st_size if log.exists() else 0
         self.job = start(JOB, str(self.home), log=log, more=self.environment)
+        self._jobs.append(self.job)
         self._started = time.monotonic()
         self.result.starts += 1
         return self.job
@@ -127,10 +131,12 @@ class Run:
         return self.result
 
     def close(self) -> None:
-        """End what the round has started."""
-        if self.job is not None:
-            kill_all(self.job.pid)
-            self.job.wait()
+        """End what the round has started; it starts nothing more."""
+        self._closed = True
+        for job in self._jobs:
+            if job.poll() is None:
+                kill_all(job.pid)
+                job.wait()
         if self.store is not None:
             self.store.close()
 
