@@ -41,7 +41,7 @@ class UnskewError(Exception):
 
     def __init__(self, what: str, *, where: str | None = None, got: object = None, hint: str | None = None) -> None:
         shown = None if got is None else repr(got)
-        self.what, self.where, self.hint = redacted(what), where and redacted(where), hint and redacted(hint)
+        self.what, self.where, self.hint = redacted(what), where and redacted(str(where)), hint and redacted(hint)
         self.got = got if shown is None or shown == redacted(shown) else redacted(shown)
         place = f" (in {self.where})" if where else ""
         value = f", got {redacted(shown)}" if shown is not None else ""

@@ -58,7 +58,7 @@ def test_a_tenth_of_the_memory_gives_the_same_answers(spark, tmp_path: Path) -> 
     spilled = query.loads["spilled_bytes"].to_pylist()
     assert spilled[0] >= 0.9 * held[0]
     assert spilled[1] == 0
-    with pytest.raises(ArgumentError, match="one for each channel"):
+    with pytest.raises(ArgumentError, match="at least 0, got -2"):
         query.limit_memory([1, -2])
 
 

@@ -87,6 +87,7 @@ def test_fraud_rules(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) 
     assert rows_of(stage, tmp_path / "checkpoint") == sorted(expected)
 
 
+@pytest.mark.slow
 def test_inventory(spark: SparkSession, tmp_path: Path, jobs: dict[str, Any]) -> None:
     tables = [
         pa.table({"shop": ["A", "A", "B"], "article": ["pen", "ink", "pen"], "change": [-3, -8, 4]}),

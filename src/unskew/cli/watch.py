@@ -26,11 +26,12 @@ def watch(
     ] = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write the page to one file, and end.")] = None,
     open_: Annotated[bool, Option("--open/--no-open", help="Open a browser.")] = True,
+    json_output: Json = False,
 ) -> None:
     """Show a live page on balanced queries, from their checkpoints alone.
 
-    The queries may run, have stopped or have crashed. The page shows load and state per channel, hot keys, moves, where
-    time goes, and what Spark's hash would have made of the same rows. Tap a plot to see why a batch was planned so.
+    The queries may run, have stopped or have crashed.
+    Tap a plot to see why a batch was planned so.
 
     [bold]Examples[/]
     [cyan]unskew watch /checkpoints/clicks[/]
@@ -44,25 +45,27 @@ def watch(
         from unskew.watch.page import as_html
 
         html.write_text(as_html({each: list(found.refresh().values()) for each, found in queries.items()}), "utf-8")
-        console.print(f"The page: {html.resolve()}", soft_wrap=True, markup=False)
+        _say(json_output, "page", str(html.resolve()), "The page: {}")
         return
     from unskew.watch.server import Server
 
     server = Server(queries, port, host, tuple(name or ()))
-    console.print(f"Watching at {server.url} until Ctrl-C.", soft_wrap=True, markup=False)
+    _say(json_output, "url", server.url, "Watching at {} until Ctrl-C.")
     if open_:
         webbrowser.open(server.url)
     _until_interrupted()
     server.stop()
 
 
-def top(checkpoint: Checkpoints) -> None:
-    """Show balanced queries live in the terminal: load per channel, hot keys, time saved, and why.
+def top(checkpoint: Checkpoints, json_output: Json = False) -> None:
+    """Show balanced queries live in the terminal: load, hot keys, time saved.
 
     Where there is no terminal, prints the queries as they are, once.
+    With --json, prints the figures of each query's last batch.
 
     [bold]Examples[/]
     [cyan]unskew top /checkpoints/clicks[/]
+    [cyan]unskew top /checkpoints/clicks --json[/]
     """
     from rich.live import Live
 
@@ -70,6 +73,11 @@ def top(checkpoint: Checkpoints) -> None:
     from unskew.watch.terminal import picture
 
     queries = {each: open_history(each) for each in checkpoint}
+
+    if json_output:
+        last = {each: list(found.refresh().values())[-1:] for each, found in queries.items()}
+        print_json({each: figures[0].as_dict() if figures else None for each, figures in last.items()})
+        return
 
     def now() -> object:
         return picture({each: list(found.refresh().values()) for each, found in queries.items()})
@@ -93,9 +101,10 @@ def history(
 ) -> None:
     """List what was decided in each batch, and what came of it.
 
-    Figures are times the mean: before the plan, as planned, the bound that no plan can beat while keys are whole, as
-    measured, and as the next batch met it before its own plan. Cost is time spent planning and moving; gained is the
-    work that the fullest channel was relieved of.
+    Figures are loads of the fullest channel, as times the mean.
+    The bound is what no plan can beat while keys are whole.
+    Cost is the time for planning and moving.
+    Gained is the work that the fullest channel was relieved of.
 
     [bold]Examples[/]
     [cyan]unskew history /checkpoints/clicks[/]
@@ -114,6 +123,13 @@ def history(
         Console(width=max(console.width, WIDTH), highlight=False).print(table(made))
     else:
         console.print("No batch was planned yet. Batches that Spark combines, or that are small, need no plan.")
+
+
+def _say(as_json: bool, name: str, value: str, sentence: str) -> None:
+    if as_json:
+        print_json({name: value})
+    else:
+        console.print(sentence.format(value), soft_wrap=True, markup=False)
 
 
 def _until_interrupted() -> None:

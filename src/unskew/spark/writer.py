@@ -166,9 +166,11 @@ class BalancedWriter:
         if ticking:
             mode: Any = operator.time_mode
             events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
-        initial, view = None, f"unskew_initial_{uuid.uuid4().hex}"
+        initial = None
         if stage.initial is not None and stage.initial_rows is not None:
-            stage.initial_rows.createOrReplaceTempView(view)  # which the query's copy of the session keeps
+            # a view, since the callback may run in another process; it stays, as nothing says when Spark has copied it
+            view = f"unskew_initial_{uuid.uuid4().hex}"
+            stage.initial_rows.createOrReplaceTempView(view)
             initial = partial(_initial, stage.initial, view, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
         anchors = Anchors() if on_cluster(spark) else None
@@ -180,10 +182,7 @@ class BalancedWriter:
             writer = writer.trigger(**self._trigger)
         if self._name:
             writer = writer.queryName(self._name)
-        query = writer.start()
-        if initial is not None:
-            spark.catalog.dropTempView(view)
-        return BalancedQuery(query, log, settings, spark)
+        return BalancedQuery(writer.start(), log, settings, spark)
 
     def _settings(self) -> Settings:
         settings = self._stage.settings
