@@ -63,6 +63,8 @@ def mounted_checkpoint(run: Run) -> Iterator[Path]:
         shutil.copytree(aside, folder, dirs_exist_ok=True)
         shutil.rmtree(aside)
         run.start()
+        while not run.reached(0) and not run.ended():
+            time.sleep(0.05)
         run.await_instant("work", run.dice.random(), hold=False)
         yield folder
     finally:

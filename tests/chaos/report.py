@@ -12,6 +12,7 @@ from chaos.phases import PHASES
 
 BEGIN, END = "<!-- chaos: results begin -->", "<!-- chaos: results end -->"
 COLUMNS = ("start", *PHASES, "between batches")
+ENOUGH = 1000
 VICTIMS = {"worker": "Python worker", "executor": "executor", "driver": "driver"}
 
 
@@ -41,10 +42,12 @@ def _summary(book: Book) -> list[str]:
         "other faults": f"{sum(len(entry['faults']) for entry in rounds):,}",
         "starts of a driver": f"{starts:,}, {stops} of them after so many tasks had died that Spark gave up a job",
         "when": f"{min(e['at'] for e in rounds)} to {max(e['at'] for e in rounds)}" if rounds else "never",
-        "seed": f"{seeds}, rounds 0 to {max((entry['number'] for entry in rounds), default=0)}",
+        "seed": f"{seeds}; rounds {_ranges(entry['number'] for entry in rounds)}",
         "code": f"commit {commits}, whose product folder is `{book.code.product}`",
     }
     lines = _table(("", ""), facts.items())
+    if book.kills.total() < ENOUGH:
+        lines += ["", f"**This run is too short to prove much.** A release needs {ENOUGH:,} kills."]
     for entry in broken:
         lines += ["", f"Round {entry['number']} of seed {entry['seed']} was not exact: {entry['verdict'][:300]}"]
     return lines
@@ -83,6 +86,17 @@ def _faults(book: Book) -> list[str]:
             found.setdefault((fault["fault"], outcome.partition(" (")[0]), []).append(fault["message"])
     rows = [(fault, len(said), outcome, _quoted(said[0])) for (fault, outcome), said in sorted(found.items())]
     return _table(("fault", "times", "outcome", "message, the first one"), rows) if rows else ["No other faults."]
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as text, neighbours as a range."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in ranges)
 
 
 def _quoted(message: str) -> str:

@@ -25,6 +25,7 @@ from chaos.track import Track
 JOB = Path(__file__).with_name("job.py")
 LONGEST_STEP_SECONDS = 900
 LONGEST_WAIT_SECONDS = 40
+LONGEST_BUSY_SECONDS = 1.0
 TASKS = ("count", "work")  # phases in which tasks run
 BY_KILLS = ("Python worker exited unexpectedly", "ExecutorLostFailure", "Connection reset", "crashed", "EOFException")
 """Words of an error that says that tasks died too often for Spark; the query then stops and is started again."""
@@ -178,11 +179,23 @@ class Run:
             self.kill_driver()
             self.start()
             return
-        busy = {pid for pid in victims(self.job.pid, strike.victim) if is_running(pid)}
+        busy = self.await_busy(strike.victim)
         killed = kill_one(self.job.pid, strike.victim, self.dice)
         if killed is not None:
             phase = self.track.phase_at(time.monotonic(), self.job.pid)
             self._note(Kill(strike.victim, phase, self.track.batch, killed in busy))
+
+    def await_busy(self, victim: str) -> set[int]:
+        """Wait a moment for a victim that is on a core; return all that are."""
+        assert self.job is not None
+        until = time.monotonic() + LONGEST_BUSY_SECONDS
+        while True:
+            found = victims(self.job.pid, victim)
+            for _ in range(20):
+                busy = {pid for pid in found if is_running(pid)}
+                if busy or time.monotonic() > until:
+                    return busy
+                time.sleep(0.002)
 
     def kill_driver(self) -> None:
         """Kill the driver with all its processes."""

@@ -35,6 +35,7 @@ def test_the_page_has_what_was_done(tmp_path: Path) -> None:
     fault = {"fault": "cut chunk", "outcome": "stopped, cured, went on", "message": "CheckpointError: a | b"}
     book.add(result(0))
     book.add(result(1, faults=[fault]))
+    book.add(result(4, kills=[], starts=1, batches=0, rows=0))
     page = tmp_path / "page.md"
     page.write_text(f"# Before\n\n{BEGIN}\nresults of last year\n{END}\n\nAfter\n")
     write_page(page, book)
@@ -43,12 +44,14 @@ def test_the_page_has_what_was_done(tmp_path: Path) -> None:
     assert text.endswith("\nAfter\n")
     assert "last year" not in text
     for line in (
-        "| verdict | **every round was exact**: 60,000 rows in 40 batches of 2 rounds |",
+        "| verdict | **every round was exact**: 60,000 rows in 40 batches of 3 rounds |",
+        "| seed | 7; rounds 0 to 1, 4 |",
+        "**This run is too short to prove much.** A release needs 1,000 kills.",
         "| Python worker | 2 | 2 | 0 | 4 |",
         "| driver | 0 | 0 | 2 | 2 |",
         "| all | 2 | 2 | 2 | 6 |",
         "2 of the 4 Python workers were on a core, or waited for one, when they died.",
-        "| chain | `local[2,4]` | 2 | 40 | 60,000 | 4 | 0 | 2 | 2 |",
+        "| chain | `local[2,4]` | 3 | 40 | 60,000 | 4 | 0 | 2 | 3 |",
         "| cut chunk | 1 | stopped, cured, went on | `CheckpointError: a / b` |",
     ):
         assert line in text.splitlines(), line
