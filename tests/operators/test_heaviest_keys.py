@@ -185,8 +185,8 @@ def test_has_the_properties_of_an_operator() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: HeaviestKeys(0), ArgumentError, "at least one key"),
-        (lambda: HeaviestKeys(5, buckets=0), ArgumentError, "at least one bucket"),
+        (lambda: HeaviestKeys(0), ArgumentError, r"at least 1, got 0 \(in k\)"),
+        (lambda: HeaviestKeys(5, buckets=0), ArgumentError, r"at least 1, got 0 \(in buckets\)"),
         (lambda: HeaviestKeys(5, capacity=4), ArgumentError, "room for all 5"),
         (lambda: HeaviestKeys(5).bind(pa.schema({"rank": pa.int64()}), ("rank",)), ArgumentError, "name of a key"),
         (lambda: HeaviestKeys(5).bind(pa.schema({"x": pa.uint8()}), ("x",)), KeyTypeError, "cannot be hashed"),

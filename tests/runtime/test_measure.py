@@ -32,5 +32,6 @@ def test_a_migration_of_keys_that_had_no_rows_keeps_within_its_bytes() -> None:
     assert statistics.keys is not None and statistics.keys.null_count == 199
     away: Moves = table.moves_to(home.with_explicit(hashes, np.ones(200, np.int32)))
     controller = Controller(Planning(planner("mixed"), max_move_bytes=held // 4), Splitting())
-    first = controller._portion(away, statistics, 16)
+    first, left = controller._portion(away, statistics, 16)
     assert 40 <= len(first) <= 50
+    assert len(first) + len(left) == len(away)
