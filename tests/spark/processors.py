@@ -319,7 +319,6 @@ class Odd(StatefulProcessor):
         told += [repr(self.kept.get()), repr(self.map.getValue((stamp.date(), 4))), repr(self.nothing.exists())]
         yield pd.DataFrame({"told": ["\n".join(told)], "spare": [1], "user": [str(key[0])]})
         yield pd.DataFrame()
-        yield pd.DataFrame({"told": [], "user": []})
 
 
 def odd_rows() -> list[pa.Table]:
@@ -327,7 +326,7 @@ def odd_rows() -> list[pa.Table]:
     batches = []
     for user, there in (("ada", True), (None, False), ("ada", False), ("bob", True)):
         columns = {
-            "user": pa.array([user, user]),
+            "user": pa.array([user, user], pa.string()),
             "small": pa.array([1, 2 if there else None], pa.int16()),
             "x": pa.array([1.5, None], pa.float32()),
             "flag": pa.array([True, False if there else None]),

@@ -46,7 +46,9 @@ class SparkValues(PlainValues):
         # timestamps are instants, so the session's time zone does not matter
         super().__init__(pa.struct(list(ArrowSettings().arrow_schema(schema))))
         self._schema = schema
-        self._plain = tuple(_TAKEN_AS_IT_IS.get(type(field.dataType)) for field in schema.fields)
+        kinds = (type(field.dataType) for field in schema.fields)
+        # a float of 32 bits comes back rounded, so it is converted
+        self._plain = tuple(None if kind is spark_types.FloatType else _TAKEN_AS_IT_IS.get(kind) for kind in kinds)
 
     def as_kept(self, value: Any) -> State:
         """Return a tuple as the next one to ask gets it back from Spark."""
