@@ -40,7 +40,7 @@ PUBLIC = (
     "unskew.testing",
 )
 BEHIND_BALANCE = {
-    "unskew.spark.balance.Balanced",
+    "unskew.spark.balanced.Balanced",
     "unskew.spark.stage.Stage",
     "unskew.spark.writer.BalancedWriter",
     "unskew.spark.query.BalancedQuery",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import threading
@@ -13,21 +14,38 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = "src/unskew"
+# the folders whose code a query runs
+PRODUCT = tuple(
+    f"src/unskew/{folder}"
+    for folder in (
+        "hashing",
+        "load",
+        "operators",
+        "planners",
+        "routing",
+        "runtime",
+        "sketches",
+        "spark",
+        "splitters",
+        "state",
+    )
+)
 
 
 @dataclass(frozen=True)
 class Code:
-    """What is tested: the commit, and the contents of the product's folder, which other commits may share."""
+    """What is tested: the commit, and the contents of the folders a query runs, which other commits may share."""
 
     commit: str
     product: str
 
     @classmethod
     def here(cls) -> Code:
-        changed = _git("status", "--porcelain", "--", PRODUCT)
+        changed = _git("status", "--porcelain", "--", *PRODUCT)
         mark = "+changes" if changed else ""
-        return cls(_git("rev-parse", "--short=12", "HEAD") + mark, _git("rev-parse", f"HEAD:{PRODUCT}")[:12] + mark)
+        trees = _git("rev-parse", *(f"HEAD:{folder}" for folder in PRODUCT))
+        product = hashlib.sha256(trees.encode()).hexdigest()[:12]
+        return cls(_git("rev-parse", "--short=12", "HEAD") + mark, product + mark)
 
 
 class Book:

@@ -43,7 +43,7 @@ def _summary(book: Book) -> list[str]:
         "starts of a driver": f"{starts:,}, {stops} of them after so many tasks had died that Spark gave up a job",
         "when": f"{min(e['at'] for e in rounds)} to {max(e['at'] for e in rounds)}" if rounds else "never",
         "seed": f"{seeds}; rounds {_ranges(entry['number'] for entry in rounds)}",
-        "code": f"commit {commits}, whose product folder is `{book.code.product}`",
+        "code": f"commit {commits}, whose folders of code that a query runs have the digest `{book.code.product}`",
     }
     lines = _table(("", ""), facts.items())
     if book.kills.total() < ENOUGH:

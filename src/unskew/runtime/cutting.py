@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unskew.state.sizes import row_bytes
 
-BYTES_AT_ONCE = 64 << 20
+BYTES_AT_ONCE = 16 << 20
 TAKEN_IN_ONE_PIECE = 1 << 30  # bytes of a table up to which Arrow may join its chunks
 
 

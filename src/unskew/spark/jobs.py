@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from unskew.errors import SessionError
 from unskew.operators.presum import ORDER_COLUMN, Presum, quoted
@@ -26,9 +27,7 @@ from unskew.spark.settings import session_settings
 Batches = Iterator[pa.RecordBatch]
 Initial = Callable[[SparkSession, Work], DataFrame]  # gives state to begin with, as parcels
 
-# Let Spark cut the rows for tasks by number alone. To cut by bytes, it asks for the size of the Arrow batch at every
-# row, which takes ever longer with nested columns. Parcels are still cut by bytes: they are large, and an Arrow array
-# holds 2 GiB.
+# Let Spark cut the rows for tasks by their number alone.
 ROWS_UNCUT = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
 
 # what Spark says when it gives up a job whose repeated stage had other rows
@@ -81,7 +80,7 @@ class SparkJobs:
             self._anchors.release()
 
     def count(self, prepare: Prepare) -> list[bytes]:
-        with session_settings(self._rows.sparkSession, ROWS_UNCUT | self._shuffle(prepare)):
+        with session_settings(self._rows.sparkSession, rows_cut(self._rows.schema) | self._shuffle(prepare)):
             self._packs = self._source(prepare).mapInArrow(Numbered(prepare), from_arrow_schema(PACKS)).persist()
             counts = self._packs.where(sql.col("sequence") == LAST).select("counts").toArrow()
         return [blob.as_py() for blob in counts.column("counts")]
@@ -99,7 +98,7 @@ class SparkJobs:
 
     def whole(self, whole: Whole) -> pa.Table:
         rows = self._source(whole.prepare, self._rows.coalesce(1))
-        with session_settings(self._rows.sparkSession, ROWS_UNCUT):
+        with session_settings(self._rows.sparkSession, rows_cut(self._rows.schema)):
             return rows.mapInArrow(Numbered(whole), from_arrow_schema(RESULTS)).toArrow()
 
     def errands(self, work: Work) -> pa.Table:
@@ -143,6 +142,19 @@ class SparkJobs:
             function = partial(arrived, work.channels)
             return collected(self._anchors.bring(parcels).mapInArrow(function, from_arrow_schema(RESULTS)))
         return collected(_by_task(parcels, work.tasks).mapInArrow(work.channels, from_arrow_schema(RESULTS)))
+
+
+def rows_cut(schema: StructType) -> dict[str, str]:
+    """Return settings that say how Spark cuts rows into Arrow batches for a task.
+
+    Texts may be long, and 10,000 long ones would not fit into the JVM's direct memory: Spark cuts such rows by their
+    bytes, as it does by default. It looks at the size of the Arrow batch at every row for that. This is wasted on rows
+    of a fixed width, and takes ever longer with nested columns, so there it cuts by number alone.
+    """
+    kinds = [field.dataType for field in schema]
+    nested = any(isinstance(kind, ArrayType | MapType | StructType) for kind in kinds)
+    long = any(isinstance(kind, StringType | BinaryType) for kind in kinds)
+    return {} if long and not nested else ROWS_UNCUT
 
 
 def collected(results: DataFrame) -> pa.Table:
