@@ -81,15 +81,20 @@ class SoakBenchmark(Benchmark):
             java = f"-Xms1g -XX:+AlwaysPreTouch -Djava.io.tmpdir={home / 'tmp'}"
             config = {**PAST_KEPT, "spark.local.dir": str(home / "local"), "spark.driver.memory": "1g"}
             with temporary_session("local[2,4]", {**config, "spark.driver.extraJavaOptions": java}) as spark:
-                queries = [self._started(spark, home, name) for name in QUERIES]
+                queries = list[Soaked]()
                 series: Series = defaultdict(list)
-                began = time.monotonic()
                 try:
-                    self._sample(spark, home, queries, series, began, seconds)
-                except KeyboardInterrupt:
-                    self.note("The run was interrupted; this is what was measured until then.")
-                ran = time.monotonic() - began
-                rows = sum(query.check() for query in queries)
+                    queries += (self._started(spark, home, name) for name in QUERIES)
+                    began = time.monotonic()
+                    try:
+                        self._sample(spark, home, queries, series, began, seconds)
+                    except KeyboardInterrupt:
+                        self.note("The run was interrupted; this is what was measured until then.")
+                    ran = time.monotonic() - began
+                    rows = sum(query.check() for query in queries)
+                finally:
+                    for query in queries:
+                        query.query.stop()
         self.note(f"All results are those of Spark's own groupBy over the same {rows:,} rows.")
         begins = self._begins(series, ran)
         judged = [*_judged(series, begins)]
@@ -167,7 +172,7 @@ def _files(home: Path) -> dict[str, float]:
         FIGURES: _sum(home / name / "unskew" / "history" for name in QUERIES),
         "checkpoint, unskew's": _sum(p for name in QUERIES for p in (home / name / "unskew").glob("[!h]*")),
         "checkpoint, Spark's": _sum(p for name in QUERIES for p in (home / name).glob("[!u]*")),
-        "local copies": _sum((home / "local").rglob("unskew-state-*")),
+        "local copies": _sum((home / "local").glob("*/unskew-state-*")),
         "temporary files": _sum([home / "tmp"]),
     }
     everything, copies = _sum([home / "local"]), counted["local copies"]
