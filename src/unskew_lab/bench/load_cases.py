@@ -194,8 +194,8 @@ def state_of_100_megabytes(run: Run) -> str:
     truth = run.spark.createDataFrame(known, f"key string, {fields}")
     run.insist(run.last_of_each_key(), truth)
     held = unskew.read_state(run.spark, str(run.home / "checkpoint"))
-    run.insist(held.selectExpr("key", "length(state.held) AS size", "crc32(state.held) AS sum"), truth)
-    moved = sum(move.state_bytes for _, move in query.moves)
+    run.insist(held.selectExpr("key", "cast(length(state.held) AS long) AS size", "crc32(state.held) AS sum"), truth)
+    moved = sum(each.moved_bytes for each in query.figures)
     return f"a function per key; {moved / 1e6:,.0f} MB of state moved"
 
 
