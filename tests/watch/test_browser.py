@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from browser import CHROMIUM, DESKTOP, PHONE, browsing
-from made_up import batch, write_history
 
 import unskew
+from made_up import batch, write_history
 from unskew.testing import write_batches
 from unskew.watch.checkpoints import open_history
 from unskew.watch.page import as_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -22,7 +22,8 @@ except ModuleNotFoundError as error:
 
 FRESH_SECONDS = 0.5  # instruments that are asked together share one look at the checkpoint
 
-Samples = Iterable[tuple[Mapping[str, str], float]]
+Samples = list[tuple[dict[str, str], float]]
+Read = Callable[[BatchFigures | None, Counter[str]], Samples]
 
 
 class Query(Protocol):
@@ -93,37 +94,39 @@ def _create(provider: MeterProvider, queries: list[Exported]) -> None:
     """Create the instruments, once for all queries of a provider: names must not come twice."""
     meter = provider.get_meter("unskew", __version__)
 
-    def callback(samples: Callable[[BatchFigures | None, Counter[str]], Samples]) -> Callable[..., list[Observation]]:
-        def observe(_: CallbackOptions) -> list[Observation]:
-            return [
-                Observation(value, {"query": query.name, **labels})
-                for query in tuple(queries)
-                for labels, value in samples(*query.look())
-            ]
-
-        return observe
+    def asking(read: Read) -> Callable[[CallbackOptions], list[Observation]]:
+        return lambda _: [
+            Observation(value, {"query": query.name, **labels})
+            for query in tuple(queries)
+            for labels, value in read(*query.look())
+        ]
 
     for name, help_text in COUNTERS.items():
-        observe = callback(lambda _, totals, name=name: [({}, totals.get(name, 0))])
-        meter.create_observable_counter(f"unskew.{name}", [observe], description=help_text)
-    for name, help_text in GAUGES.items():
-        observe = callback(lambda last, _, name=name: [({}, getattr(last, name))] if last else [])
-        meter.create_observable_gauge(f"unskew.{name}", [observe], description=help_text)
+        meter.create_observable_counter(f"unskew.{name}", [asking(_total(name))], description=help_text)
+    gauges = {name: (_gauge(name), help_text) for name, help_text in GAUGES.items()}
     for name in ("rows", "seconds"):
-        observe = callback(lambda last, _, name=name: _by_channel(getattr(last, f"channel_{name}", ())))
-        meter.create_observable_gauge(
-            f"unskew.channel_{name}", [observe], description=f"The last batch's {name}, by channel."
-        )
-    meter.create_observable_gauge(
-        "unskew.hot_key_share",
-        [callback(lambda last, _: _hot_keys(last) if last else [])],
-        description="Share of the last batch's load that a hot key had.",
-    )
+        gauges[f"channel_{name}"] = _by_channel(name), f"The last batch's {name}, by channel."
+    gauges["hot_key_share"] = _hot_keys, "Share of the last batch's load that a hot key had."
+    for name, (read, help_text) in gauges.items():
+        meter.create_observable_gauge(f"unskew.{name}", [asking(read)], description=help_text)
 
 
-def _by_channel(values: Iterable[float]) -> Samples:
-    return [({"channel": str(channel)}, value) for channel, value in enumerate(values)]
+def _total(name: str) -> Read:
+    return lambda _, totals: [({}, totals[name])]
 
 
-def _hot_keys(last: BatchFigures) -> Samples:
-    return [({"key": hot.key, "channel": str(hot.channel)}, hot.share) for hot in last.hot_keys]
+def _gauge(name: str) -> Read:
+    return lambda last, _: [({}, getattr(last, name))] if last else []
+
+
+def _by_channel(name: str) -> Read:
+    def read(last: BatchFigures | None, _: Counter[str]) -> Samples:
+        values = getattr(last, f"channel_{name}", ())
+        return [({"channel": str(channel)}, value) for channel, value in enumerate(values)]
+
+    return read
+
+
+def _hot_keys(last: BatchFigures | None, _: Counter[str]) -> Samples:
+    hot_keys = last.hot_keys if last else ()
+    return [({"key": hot.key, "channel": str(hot.channel)}, hot.share) for hot in hot_keys]
