@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from made_up import batch
 from unskew.cli import app
-from unskew.metrics import example
+from unskew.metrics import path_of
 from unskew.spark.prometheus import count_batch, prometheus_text
 
 ROOT = Path(__file__).parents[2]
-DASHBOARD: dict[str, Any] = json.loads(example("grafana"))
-RULES: list[dict[str, Any]] = yaml.safe_load(example("alerts"))["groups"][0]["rules"]
+DASHBOARD: dict[str, Any] = json.loads(path_of("grafana").read_text(encoding="utf-8"))
+RULES: list[dict[str, Any]] = yaml.safe_load(path_of("alerts").read_text(encoding="utf-8"))["groups"][0]["rules"]
 QUERIES = {
     **{panel["title"]: target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]},
     **{each["label"]: each["definition"] for each in DASHBOARD["templating"]["list"] if "definition" in each},
@@ -93,5 +93,8 @@ def test_panels_do_not_overlap() -> None:
 
 def test_the_command_prints_the_files() -> None:
     for name in ("grafana", "alerts"):
+        text = path_of(name).read_text(encoding="utf-8")
         done = CliRunner().invoke(app, ["metrics", name])
-        assert (done.exit_code, done.stdout) == (0, example(name))
+        assert (done.exit_code, done.stdout) == (0, text)
+        told = json.loads(CliRunner().invoke(app, ["metrics", name, "--json"]).stdout)
+        assert told == {"path": str(path_of(name)), "text": text}
