@@ -33,6 +33,7 @@ def test_a_wheel_and_a_source_distribution(built):
     assert sorted(path.suffix for path in built.iterdir()) == [".gz", ".whl"]
     with ZipFile(wheel(built)) as files:
         assert {"unskew/py.typed", "unskew_lab/py.typed", "unskew/spark/log4j2.properties"} <= set(files.namelist())
+        assert {"unskew/metrics/grafana.json", "unskew/metrics/alerts.yml"} <= set(files.namelist())
         assert not [name for name in files.namelist() if name.startswith("tests")]
 
 

@@ -18,7 +18,8 @@ def pretend(monkeypatch, interrupted=False):
 
     def run(settings, view, out, keep):
         asked.append(settings)
-        return Result(settings, race, out, interrupted, None if interrupted else True, keep)
+        exact = None if interrupted else True
+        return Result(settings, race, out, interrupted, exact, keep, out.with_name("unskew-demo-watch.html"))
 
     asked = []
     monkeypatch.setattr("unskew_lab.demo.run.run", run)
@@ -47,6 +48,7 @@ def test_people_get_the_table_and_the_page(monkeypatch):
     assert "throughput, rows/s" in result.stdout
     assert "1.50x" in result.stdout
     assert "unskew-demo.html" in result.stdout
+    assert "unskew-demo-watch.html" in result.stdout
     assert "equal to a batch recount" in result.stdout
     assert "unskew report artifacts/demo/" in result.stdout
 

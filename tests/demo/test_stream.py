@@ -65,6 +65,7 @@ def test_both_racers_count_the_workload_on_their_channels(spark, tmp_path):
     assert not result.interrupted
     assert race.same_result
     assert result.exact is True
+    assert f"last batch {SMALL.batches - 1}, begun" in result.watch_page.read_text()
     write_report(tmp_path / "kept" / "demo.json", tmp_path / "again.html")
     assert (tmp_path / "again.html").read_text() == result.page.read_text()
     stream = workload("key-shift", exponent=1.0, keys=50, shift=10, interval_seconds=1, every_seconds=2)

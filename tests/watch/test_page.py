@@ -9,11 +9,11 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from made_up import batch, write_history
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 from typer.testing import CliRunner
 
+from made_up import batch, write_history
 from unskew.cli import app
 from unskew.errors import ArgumentError, CheckpointError
 from unskew.runtime.figures import HotKey

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from made_up import batch
 
+from made_up import batch
 from unskew.runtime.decisions import decisions
 from unskew.runtime.figures import HotKey, MoveMade
 from unskew.watch import series

@@ -28,6 +28,7 @@ COMMANDS = {
     "watch": "unskew.cli.watch",
     "top": "unskew.cli.watch",
     "history": "unskew.cli.watch",
+    "metrics": "unskew.cli.metrics",
     "workload": "unskew.cli.workload",
     "plan": "unskew.cli.plan",
     "planners": "unskew.cli.plan",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -47,12 +46,13 @@ def watch(
         html.write_text(as_html({each: list(found.refresh().values()) for each, found in queries.items()}), "utf-8")
         _say(json_output, "page", str(html.resolve()), "The page: {}")
         return
+    from unskew.watch.browser import open_page
     from unskew.watch.server import Server
 
     server = Server(queries, port, host, tuple(name or ()))
     _say(json_output, "url", server.url, "Watching at {} until Ctrl-C.")
     if open_:
-        webbrowser.open(server.url)
+        open_page(server.url)
     _until_interrupted()
     server.stop()
 

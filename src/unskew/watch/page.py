@@ -17,9 +17,10 @@ from bokeh.resources import INLINE
 from jinja2 import Template
 
 from unskew import __version__
+from unskew.watch.overview import Overview
 from unskew.watch.plots import Plots, of_batch
 from unskew.watch.series import Batches, points
-from unskew.watch.words import glance, moment, why
+from unskew.watch.words import moment, why
 
 HERE = Path(__file__).parent
 CARD, DRESS, OPEN, PAGE = (
@@ -34,7 +35,7 @@ class Section:
 
     def __init__(self, number: int, name: str) -> None:
         self.id, self.name = f"q{number}", name
-        self.batches: Batches = ()
+        self._seen = Overview.of(())
         self._opened: int | None = None
         self._plots = Plots()
         styled: dict[str, Any] = {"stylesheets": [InlineStyleSheet(css=CARD)]}
@@ -61,16 +62,21 @@ class Section:
     def figures(self) -> list[Any]:
         return [plot.figure for plot in self._plots.all]
 
-    def show(self, batches: Batches, problem: str = "") -> None:
+    @property
+    def batches(self) -> Batches:
+        return self._seen.batches
+
+    def show(self, seen: Overview, problem: str = "") -> None:
         """Draw the query as it is now."""
-        if batches and (len(batches), batches[-1]) != (len(self.batches), self.batches[-1] if self.batches else None):
-            self.batches = batches
+        batches = seen.batches
+        if batches and seen is not self._seen:
+            self._seen = seen
             tiles = "".join(
                 f"<div><b>{escape(name)}</b><strong>{escape(value)}</strong><small>{escape(made_of)}</small></div>"
-                for name, (value, made_of) in glance(batches).items()
+                for name, (value, made_of) in seen.glance.items()
             )
             self._glance.text = f'<div class="tiles">{tiles}</div>'
-            self._plots.fill(batches)
+            self._plots.fill(seen)
             self._draw()
         if batches:
             self._say(f"last batch {batches[-1].batch_id}, begun at {moment(batches[-1].time_ms)}", problem)
@@ -160,7 +166,7 @@ def as_html(queries: dict[str, Batches]) -> str:
     """Return the page as one file that needs neither a server nor a network."""
     document, sections = Document(), [Section(number, name) for number, name in enumerate(queries)]
     for section, batches in zip(sections, queries.values(), strict=True):
-        section.show(batches)
+        section.show(Overview.of(batches))
         if batches:
             section.answer_alone()
     dress(document, sections)

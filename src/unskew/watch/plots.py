@@ -23,6 +23,7 @@ from bokeh.plotting import figure
 
 from unskew.runtime.figures import BatchFigures
 from unskew.watch import series
+from unskew.watch.overview import Overview
 
 BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, GREY = (
     "#0072B2",
@@ -109,14 +110,14 @@ class Plots:
         for plot, span in zip(timed, self.opened, strict=True):
             plot.figure.add_layout(span)
         self.timed = [plot.figure for plot in timed]
-        self.fill(())
+        self.fill(Overview.of(()))
 
     def __getitem__(self, name: str) -> Plot:
         return next(plot for plot in self.all if plot.name == name)
 
-    def fill(self, batches: series.Batches) -> None:
+    def fill(self, seen: Overview) -> None:
         """Draw all that goes over time."""
-        columns = series.over_time(batches)
+        batches, columns, keys = seen.batches, seen.over_time, seen.hot_keys
         batch_ids = [batches[0].batch_id, batches[-1].batch_id] if batches else [0, 0]
         width = max(0.8 * (batch_ids[1] - batch_ids[0] + 1) / max(len(columns["batch"]), 1), 0.8)
         self.over_time.data = {
@@ -124,13 +125,12 @@ class Plots:
             "span": columns["span"],
             "width": np.full(len(columns["batch"]), width),
         }
-        keys = series.hot_keys(batches)
         shares = {f"key_{i}": np.array(values, np.float64) for i, values in enumerate(keys.values())}
         nothing = np.full(len(columns["batch"]), np.nan)
         empty = {f"key_{i}": nothing for i in range(len(shares), series.KEYS_SHOWN)}
         self.keys.data = {"batch": self.over_time.data["batch"], "span": columns["span"], **shares, **empty}
         self["keys"].tell(*zip(MARKERS.values(), KEY_COLOURS, keys, strict=False))
-        self._fill_flows(batches)
+        self._fill_flows(seen.flows)
         shown = {
             "keys": bool(keys),
             "flow": bool(len(self.flows.data["moves"])),
@@ -213,8 +213,7 @@ class Plots:
         plot.figure.y_range.flipped = True
         return plot
 
-    def _fill_flows(self, batches: series.Batches) -> None:
-        flows = series.flows(batches)
+    def _fill_flows(self, flows: series.Columns) -> None:
         smooth = CURVE * CURVE * (3 - 2 * CURVE)
         most = max(flows["moves"], default=1)
         ends = list(zip(flows["source"], flows["target"], strict=True))

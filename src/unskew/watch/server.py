@@ -21,8 +21,8 @@ from tornado.routing import HostMatches, Rule, RuleRouter
 
 from unskew.errors import ArgumentError, CheckpointError
 from unskew.runtime.history import History
+from unskew.watch.overview import Overview
 from unskew.watch.page import Section, dress
-from unskew.watch.series import Batches
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 LOOK_SECONDS = 1.0
@@ -33,13 +33,16 @@ class Watched:
     """A query as it was last seen."""
 
     history: History
-    batches: Batches = ()
+    seen: Overview = field(default_factory=lambda: Overview.of(()))
     problem: str = ""
 
     def look(self) -> None:
         """Read what is new; a place that cannot be reached now may be reached later."""
         try:
-            self.batches, self.problem = list(self.history.refresh().values()), ""
+            batches = list(self.history.refresh().values())
+            if not self.seen.is_of(batches):
+                self.seen = Overview.of(batches)
+            self.problem = ""
         except CheckpointError as error:
             self.problem = str(error)
 
@@ -120,7 +123,7 @@ class Server:
 
         def refresh() -> None:
             for section, watched in zip(sections, self._watched.values(), strict=True):
-                section.show(watched.batches, watched.problem)
+                section.show(watched.seen, watched.problem)
 
         refresh()
         for section in sections:

@@ -15,6 +15,7 @@ def demo(
     rows: Annotated[int, typer.Option(help="Rows per batch.")] = 10_000,
     channels: Annotated[int, typer.Option(help="How many channels (state partitions).")] = 8,
     out: Annotated[Path, typer.Option(help="Where to write the page with the plots.")] = Path("unskew-demo.html"),
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the live page in a browser.")] = True,
     json_output: Json = False,
 ) -> None:
     """Watch a race: the same skewed stream under Spark's own hash and under unskew.
@@ -22,6 +23,7 @@ def demo(
     Starts an embedded Spark, runs a drifting Zipf stream through the same stateful count twice, by turns, and shows
     hot keys, rows per channel, imbalance, batch time and moves of both, and keys that move. Then everything is counted
     once more in a batch job, and a table says who was how fast and whether all counts are exact. Ends by itself.
+    Meanwhile, a live page shows the query under unskew, as [cyan]unskew watch[/] does.
 
     [bold]Examples[/]
     [cyan]unskew demo[/]                            two minutes, live bars, a table, a page with plots
@@ -36,13 +38,14 @@ def demo(
     from unskew_lab.demo.view import LiveView, NoView, PlainView, closing_table, what_next
 
     settings = Settings(batches=batches, rows=rows, channels=channels)
-    view = NoView() if json_output else (LiveView if console.is_terminal else PlainView)(console, settings)
+    view = NoView() if json_output else (LiveView if console.is_terminal else PlainView)(console, settings, open_)
     result = run(settings, view, out, Path("artifacts") / "demo" / commit() / "demo.json")
     if json_output:
         print_json(result.as_dict())
     elif result.page:
         console.print(closing_table(result.race, result.exact))
         console.print(f"The plots: {result.page}", soft_wrap=True)
+        console.print(f"The query under unskew, batch by batch: {result.watch_page}", soft_wrap=True)
         console.print(what_next(result.kept), soft_wrap=True, markup=False)
     if result.interrupted:
         if not json_output:

@@ -25,6 +25,7 @@ class Result:
     # whether the last counts of both are those of a batch job over the same rows; None if it was interrupted
     exact: bool | None = None
     kept: Path | None = None
+    watch_page: Path | None = None  # the balanced query's own page, as ``unskew watch --html`` writes it
 
     def as_dict(self) -> dict[str, object]:
         compared = self.race.common > 0
@@ -43,6 +44,7 @@ class Result:
             "same_result": self.race.same_result if compared else None,
             "exact": self.exact,
             "page": None if self.page is None else str(self.page),
+            "watch_page": None if self.watch_page is None else str(self.watch_page),
             "interrupted": self.interrupted,
         }
 
@@ -50,15 +52,19 @@ class Result:
 def run(settings: Settings, view: NoView, out: Path, keep: Path | None = None) -> Result:
     """Run to the end, or to Ctrl-C; write the page to `out` either way if there is something to compare.
 
-    The measurements go to `keep`, from which ``unskew report`` makes the page again.
+    The measurements go to `keep`, from which ``unskew report`` makes the page again. The balanced query's own page is
+    live during the race, and is written beside `out` at its end.
     """
+    from unskew_lab.demo.live_page import live_page
     from unskew_lab.demo.stream import racing
     from unskew_lab.report.race import document
 
     race, interrupted, exact = Race(), False, None
+    watch_page = out.resolve().with_name(f"{out.stem}-watch.html")
     with view:
         try:
-            with racing(settings) as course:
+            with racing(settings) as course, live_page(course.checkpoint, watch_page) as url:
+                view.page_is_at(url)
                 for racer, batch in course.batches:
                     race.add(racer, batch)
                     view.show(race, racer)
@@ -68,7 +74,7 @@ def run(settings: Settings, view: NoView, out: Path, keep: Path | None = None) -
             interrupted = True
     if not race.common:
         return Result(settings, race, None, interrupted)
-    result = Result(settings, race, out.resolve(), interrupted, exact, keep)
+    result = Result(settings, race, out.resolve(), interrupted, exact, keep, watch_page)
     document(result.as_dict()).write(out)
     if keep is not None:
         keep.parent.mkdir(parents=True, exist_ok=True)

@@ -51,6 +51,7 @@ class Course:
 
     batches: Iterator[tuple[Racer, Batch]]
     recount: Callable[[int], dict[str, int]]
+    checkpoint: Path  # of the balanced query, while the race lasts
 
 
 @contextmanager
@@ -72,7 +73,8 @@ def racing(settings: Settings) -> Iterator[Course]:
         write_rows(settings, data)
         lanes = [Lane(racer, settings, data, Path(folder) / racer) for racer in RACERS]
         stack.callback(_stop, spark, lanes)
-        yield Course(_batches(spark, lanes, settings), partial(recount, spark, data))
+        batches = _batches(spark, lanes, settings)
+        yield Course(batches, partial(recount, spark, data), lanes[RACERS.index("unskew")].checkpoint)
 
 
 class Lane:
@@ -81,7 +83,7 @@ class Lane:
     def __init__(self, racer: Racer, settings: Settings, data: Path, home: Path) -> None:
         self.racer, self.query = racer, cast("Query | None", None)
         self._settings, self._data = settings, data
-        self._inbox, self._checkpoint = home / "inbox", home / "checkpoint"
+        self._inbox, self.checkpoint = home / "inbox", home / "checkpoint"
         self._inbox.mkdir(parents=True)
         self._ended: queue.SimpleQueue[tuple[int, pa.Table]] = queue.SimpleQueue()
         self._moves = 0
@@ -116,7 +118,7 @@ class Lane:
             query: Query = (
                 grouped.applyInPandasWithState(count, OUTPUT, STATE, "update", "NoTimeout")
                 .writeStream.outputMode("update")
-                .option("checkpointLocation", str(self._checkpoint))
+                .option("checkpointLocation", str(self.checkpoint))
                 .foreachBatch(lambda rows, number: self._ended.put((number, rows.toArrow())))
                 .start()
             )

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unskew.bars import SPARKLINE_COLUMNS, sparkline
+from unskew.watch.browser import open_page
 from unskew_lab.demo.batch import Batch
 from unskew_lab.demo.race import NAMES, RACERS, Figures, Migration, Race, Racer
 from unskew_lab.demo.settings import Settings
@@ -34,6 +35,9 @@ class NoView:
     def __exit__(self, *error: object) -> None:
         pass
 
+    def page_is_at(self, url: str) -> None:
+        """Say where the live page of the balanced query is."""
+
     def show(self, race: Race, racer: Racer) -> None:
         """Show that a racer has ended a batch."""
 
@@ -44,8 +48,8 @@ class NoView:
 class LiveView(NoView):
     """Bars that are drawn anew after every batch."""
 
-    def __init__(self, console: Console, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, console: Console, settings: Settings, open_browser: bool = False) -> None:
+        self._settings, self._open_browser, self._console = settings, open_browser, console
         waiting = Spinner("dots", text=f" {STARTING}")
         self._shown: RenderableType = waiting
         self._live = Live(waiting, console=console, refresh_per_second=8, transient=False)
@@ -56,6 +60,9 @@ class LiveView(NoView):
 
     def __exit__(self, *error: object) -> None:
         self._live.stop()
+
+    def page_is_at(self, url: str) -> None:
+        _tell_page(self._console, url, self._open_browser)
 
     def show(self, race: Race, racer: Racer) -> None:
         self._shown = picture(race, self._settings)
@@ -68,13 +75,16 @@ class LiveView(NoView):
 class PlainView(NoView):
     """One line per batch."""
 
-    def __init__(self, console: Console, settings: Settings) -> None:
-        self._console, self._settings = console, settings
+    def __init__(self, console: Console, settings: Settings, open_browser: bool = False) -> None:
+        self._console, self._settings, self._open_browser = console, settings, open_browser
 
     def __enter__(self) -> Self:
         self._console.print(STARTING)
         self._console.print(f"{self._settings.cost}.", soft_wrap=True)
         return self
+
+    def page_is_at(self, url: str) -> None:
+        _tell_page(self._console, url, self._open_browser)
 
     def show(self, race: Race, racer: Racer) -> None:
         batch = race.batches[racer][-1]
@@ -86,6 +96,13 @@ class PlainView(NoView):
 
     def say(self, text: str) -> None:
         self._console.print(text)
+
+
+def _tell_page(console: Console, url: str, open_browser: bool) -> None:
+    """Print where the page is, above any bars. It opens before the first batch, which does not count."""
+    console.print(f"The query under unskew, live: {url}", soft_wrap=True)
+    if open_browser:
+        open_page(url)
 
 
 def line(racer: Racer, batch: Batch) -> str:
