@@ -41,6 +41,7 @@ ABOVE = {
     "testing",
     "jobs",
     "watch",
+    "advice",
     "cli",
 }
 USERS_OF_PYSPARK = (
@@ -51,6 +52,10 @@ USERS_OF_PYSPARK = (
     "unskew.kafka.spark_kafka",
     "unskew.workloads.spark_source",
     "unskew.jobs",
+    "unskew.advice.checkpoint",
+    "unskew.advice.command",
+    "unskew.advice.counting",
+    "unskew.advice.sources",
 )
 
 
