@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -61,7 +61,8 @@ def answer(asked: Asked) -> Advice:
     if kind in OWN and not address:
         raise ArgumentError("this source needs an address", where="source", got=asked.source, hint=OWN[kind])
     if kind == "eventlog":
-        return _from_log(asked, read_event_log(address))
+        log = read_event_log(address)
+        return _from_log(asked, log if asked.cores is None else replace(log, cores=asked.cores))
     if kind == "checkpoint":
         with own_or_running_session(asked.job("rate")) as spark:
             return advise_checkpoint(spark, address, weight=asked.weight, cores=asked.cores, seconds=asked.seconds)

@@ -144,9 +144,9 @@ def parse(lines: Iterable[str]) -> EventLog:
             if place is not None:
                 executions[str(event["executionId"])] = place[1]
     for properties in jobs.values():
-        place_of = executions.get(properties.get("spark.sql.execution.id", ""))
-        if place_of is not None:
-            checkpoints.setdefault(_query(properties), place_of)
+        for name in ("spark.sql.execution.id", "spark.sql.execution.root.id"):  # a sink may start executions of its own
+            if properties.get(name) in executions:
+                checkpoints.setdefault(_query(properties), executions[properties[name]])
     seconds = _batch_seconds(jobs, times)
     batches = [
         _batch(jobs[job], operation, seconds, spans[stage], tasks[stage])
