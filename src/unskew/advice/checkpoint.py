@@ -18,7 +18,8 @@ from unskew.jobs.sources import first_line
 
 COUNTS = ("count", "n", "rows", "n_rows", "num_rows", "events")  # what people call a count of rows in their state
 JOINS = ("symmetricHashJoin",)
-BYTES = "unskew_bytes"
+PARTITION, BYTES, LOAD = "unskew_partition", "unskew_bytes", "unskew_weight"  # beside the user's key columns
+SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,21 +59,20 @@ def read_checkpoint(spark: SparkSession, checkpoint: str, weight: str | None = N
     size = sql.length(sql.to_json(sql.struct(*(name for name in state.columns if name != "partition_id"))))
     state = state.withColumn(BYTES, size.cast("double"))
     chosen = weight or _count_in(state.schema)
+    by_rows = first.operatorName in JOINS and weight is None  # a join keeps every row
     try:
-        load = sql.col(BYTES) if chosen is None else sql.expr(chosen).cast("double")
-        rows = state.select("partition_id", BYTES, load.alias("load"), "key.*")
+        load = sql.lit(1.0) if by_rows else sql.col(BYTES) if chosen is None else sql.expr(chosen).cast("double")
+        rows = state.select(sql.col("partition_id").alias(PARTITION), BYTES, load.alias(LOAD), "key.*")
     except PySparkException as error:
         raise ArgumentError(
             f"Spark does not understand this: {first_line(error)}", where="weight", got=weight
         ) from None
     key = tuple(rows.columns[3:])
-    found = rows.groupBy("partition_id").agg(
-        sql.count(sql.lit(1)).alias("rows"), sql.sum(BYTES).alias("bytes"), sql.sum("load").alias("load")
-    )
+    sums = [sql.count(sql.lit(1)), sql.sum(BYTES), sql.sum(LOAD)]
     measured = np.zeros((3, partitions))
-    for each in found.collect():
-        measured[:, each.partition_id] = each.rows, each.bytes, each.load
-    keys = key_loads(rows, key, partitions, sql.col("load"))
+    for place, *each in rows.groupBy(PARTITION).agg(*sums).collect():
+        measured[:, place] = each
+    keys = key_loads(rows, key, partitions, sql.col(LOAD))
     return StateLoads(
         operation=str(first.operatorName),
         key=key,
@@ -81,8 +81,8 @@ def read_checkpoint(spark: SparkSession, checkpoint: str, weight: str | None = N
         bytes=measured[1],
         load=measured[2],
         keys=keys,
-        weight=chosen or "bytes of state",
-        counts_rows=chosen is not None,
+        weight="rows of state" if by_rows else chosen or "bytes of state",
+        counts_rows=by_rows or chosen is not None,
         hashed=bool(np.allclose(keys.by_partition(partitions), measured[2])),
     )
 
@@ -102,9 +102,6 @@ def _state(spark: SparkSession, checkpoint: str, operation: str, operator: int) 
             got=operation,
             hint=hint,
         ) from None
-
-
-SIDES = ("left", "right")
 
 
 def _count_in(schema: StructType) -> str | None:

@@ -167,10 +167,9 @@ def _events(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 def _operation(stage: dict[str, Any]) -> str | None:
     """Return what a stage does with state, by the name of Spark's operator; None if it holds none."""
-    for rdd in stage["RDD Info"]:
-        if STATE_RDD in rdd["Name"]:
-            return str(json.loads(rdd.get("Scope") or "{}").get("name", rdd["Name"]))
-    return None
+    found = [rdd for rdd in stage["RDD Info"] if STATE_RDD in rdd["Name"]]
+    names = [str(json.loads(rdd.get("Scope") or "{}").get("name", rdd["Name"])) for rdd in found]
+    return min(names, key=lambda name: name.endswith("Restore"), default=None)  # Save says more than Restore
 
 
 def _query(properties: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unskew.advice.advice import Advice, Found, judge
 from unskew.advice.event_log import EventLog, StatefulBatch
-from unskew.advice.keys import Column, KeyLoads
+from unskew.advice.keys import FINER, Column, KeyLoads
 from unskew.advice.predict import Remedy, Timing, makespan, remedies, skew_seconds
 from unskew.errors import ArgumentError, require_number
 
@@ -49,7 +49,11 @@ def advise_event_log(
     batches = [batch for batch in log.of_query(log.busiest) if batch.task_rows.sum() > 0]
     if not batches:
         raise ArgumentError("no batch of this log had rows", where="source", got=source)
+    if len(batches) > 2:
+        batches = batches[1:]  # in the first one, workers start
     partitions = max(len(batch.task_seconds) for batch in batches)
+    if keys is not None and len(keys.rest_by_residue) % (FINER * partitions):
+        keys = None  # the checkpoint has another number of partitions by now: it is another query's
 
     seconds = np.zeros((len(batches), partitions))
     for place, batch in enumerate(batches):
@@ -96,4 +100,4 @@ def anonymous(loads: Column, parts: int = 16) -> KeyLoads:
     partitions = len(loads)
     hashes = np.arange(partitions * parts, dtype=np.int64)
     names = [f"partition {each % partitions}" for each in hashes.tolist()]
-    return KeyLoads.of_keys(names, loads[hashes % partitions] / parts, hashes, hashes, residues=4 * partitions)
+    return KeyLoads.of_keys(names, loads[hashes % partitions] / parts, hashes, hashes, residues=FINER * partitions)
