@@ -26,7 +26,7 @@ WANTED = tuple(
         "SparkListenerJobEnd",
         "SparkListenerStageCompleted",
         "SparkListenerTaskEnd",
-        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution",
+        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
         "org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate",
     )
 )

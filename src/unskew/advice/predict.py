@@ -47,6 +47,7 @@ class Remedy:
 def makespan(seconds: Column, cores: int) -> float:
     """Return when the last task ends if tasks start in order, each on the core that is free first, as in Spark.
 
+    >>> import numpy as np
     >>> makespan(np.array([3.0, 1.0, 1.0, 2.0]), 2)
     4.0
     """
