@@ -17,7 +17,7 @@ from unskew import balance
 from unskew.spark import session
 
 CHANNELS, ROWS, BATCHES = 8, 4000, 4
-SECONDS_PER_ROW = 0.004
+SECONDS_PER_ROW = 0.01
 
 
 def wait(key, frames, state):

@@ -68,7 +68,7 @@ class Advice:
     gain: float  # how many times as fast a batch would be; 1 for "nothing"
     verdict: str
     change: str  # the line to change; empty for "nothing"
-    gains: tuple[float, ...] = ()  # of the best remedy, for each batch that was measured
+    gains: tuple[float, ...] = ()  # of the best remedy, or of balance, for each batch that was measured
 
     def remedy(self, name: str) -> Remedy:
         """Return one of the remedies."""

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from unskew.advice.advice import Advice, Found, judge
+from unskew.advice.advice import NOTHING, Advice, Found, judge
 from unskew.advice.event_log import EventLog, StatefulBatch
 from unskew.advice.keys import FINER, Column, KeyLoads
-from unskew.advice.predict import Remedy, Timing, makespan, remedies, skew_seconds
+from unskew.advice.predict import BALANCE, Remedy, Timing, makespan, remedies, skew_seconds
 from unskew.errors import ArgumentError, require_number
 
 METHOD = "Spark measured the task times. They are shared among keys by {}."
-ERROR = "The gains of single batches lie between {:.2f} and {:.2f}."
+ERROR = "The gains in single batches lie between {:.2f} and {:.2f}."
 WITHOUT_KEYS = "The log names no keys, so gains are upper bounds: no key is taken to fill a task."
 
 
@@ -69,7 +69,8 @@ def advise_event_log(
     found = Found(source, key, "seconds", METHOD.format(weight or "partition"), "", batches[0].operation)
     owners = anonymous(loads) if keys is None else keys
     advice = judge(found, owners, loads, made, float(np.mean(costs)), log.cores, measured=True)
-    gains = tuple(next((one.gain for one in each if one.name == advice.best), 1.0) for each in single)
+    told = BALANCE if advice.best == NOTHING else advice.best
+    gains = tuple(next(one.gain for one in each if one.name == told) for each in single)
     error = ERROR.format(min(gains), max(gains))
     found = replace(found, error=error if keys is not None else f"{WITHOUT_KEYS} {error}")
     if keys is None:
