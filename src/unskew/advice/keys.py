@@ -79,7 +79,7 @@ class KeyLoads:
     def split(self, channels: int) -> Column:
         """Return the load of each channel if keys with more than a channel's share are divided among all."""
         heavy = self.load > self.total / channels
-        return self.only(~heavy).balanced(channels) + self.load[heavy].sum() / channels
+        return self.only(~heavy).balanced(channels) + float(self.load[heavy].sum()) / channels
 
     def scaled(self, total: float) -> KeyLoads:
         """Return the same shares of another total."""
