@@ -42,8 +42,7 @@ def advise(
 ) -> None:
     r"""Say which keys are hot, what their skew costs, and what would help.
 
-    Looks at rows, at Spark's event log of a job that ran,
-    or at the checkpoint of a query that Spark itself runs.
+    Looks at rows, at an event log, or at the checkpoint of Spark's own query.
     Changes nothing. Says so if there is nothing to gain.
 
     [bold]Examples[/]
