@@ -42,6 +42,7 @@ ABOVE = {
     "jobs",
     "metrics",
     "watch",
+    "advice",
     "cli",
 }
 USERS_OF_PYSPARK = (
@@ -52,6 +53,10 @@ USERS_OF_PYSPARK = (
     "unskew.kafka.spark_kafka",
     "unskew.workloads.spark_source",
     "unskew.jobs",
+    "unskew.advice.checkpoint",
+    "unskew.advice.command",
+    "unskew.advice.counting",
+    "unskew.advice.sources",
 )
 
 

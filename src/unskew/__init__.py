@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unskew.kernel_cache import ensure_kernel_cache
 
 if TYPE_CHECKING:
+    from unskew.advice.sources import advise
     from unskew.planners import planner
     from unskew.spark.balance import balance
     from unskew.spark.committed import read_committed
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     from unskew.spark.per_key import KEEP
     from unskew.spark.read_state import read_state
 
-__all__ = ["KEEP", "__version__", "balance", "planner", "read_committed", "read_state", "tagged"]
+__all__ = ["KEEP", "__version__", "advise", "balance", "planner", "read_committed", "read_state", "tagged"]
 
 __version__ = "0.2.0"
 
 # imported at first use, so that the command line starts fast and planning does not need Spark
 _HOMES = {
     "KEEP": "unskew.spark.per_key",
+    "advise": "unskew.advice.sources",
     "balance": "unskew.spark.balance",
     "planner": "unskew.planners",
     "read_committed": "unskew.spark.committed",

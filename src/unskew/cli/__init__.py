@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "unskew_lab.cli.demo",
     "doctor": "unskew.cli.doctor",
     "run": "unskew.cli.run",
+    "advise": "unskew.cli.advise",
     "watch": "unskew.cli.watch",
     "top": "unskew.cli.watch",
     "history": "unskew.cli.watch",
@@ -69,6 +70,7 @@ def unskew(
     [bold]Examples[/]
     [cyan]unskew demo[/]                      see what skew does to hash partitioning
     [cyan]unskew run --help[/]                balance a stream without writing code
+    [cyan]unskew advise SOURCE --key USER[/]  what skew costs, and what would help
     [cyan]unskew watch CHECKPOINT[/]          a live page on a query, running or not
     [cyan]unskew doctor[/]                    does what is installed fit together
     [cyan]unskew workload zipf --describe[/]  how skewed a workload is

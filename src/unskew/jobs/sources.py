@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 CSV_OPTIONS = {"header": "true", "inferSchema": "true"}
 HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")  # may name another filesystem
+ENDLESS_ROWS = 1_000_000  # that stand for a source without end
 MUST_EXIST = "the folder must exist when the job starts"
 
 
@@ -61,6 +62,11 @@ def stream_of(spark: SparkSession, job: Job) -> DataFrame:
 def sample_of(spark: SparkSession, job: Job, rows: int) -> DataFrame:
     """Return the first rows of those that are there now, at most this many."""
     return _prepared(_explained(job, lambda: _source(spark, job, streaming=False, sample_rows=rows)), job).limit(rows)
+
+
+def rows_of(spark: SparkSession, job: Job) -> DataFrame:
+    """Return all rows that are there now; of a source without end, some."""
+    return _prepared(_explained(job, lambda: _source(spark, job, streaming=False, sample_rows=ENDLESS_ROWS)), job)
 
 
 def _prepared(rows: DataFrame, job: Job) -> DataFrame:
