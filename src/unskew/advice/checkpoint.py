@@ -35,7 +35,6 @@ class StateLoads:
     keys: KeyLoads
     weight: str  # what a key's load is: a column of the state, or its bytes
     counts_rows: bool  # the weight counts rows of the input
-    hashed: bool  # Spark's hash explains where the keys lie
 
 
 def read_checkpoint(spark: SparkSession, checkpoint: str, weight: str | None = None) -> StateLoads:
@@ -83,7 +82,6 @@ def read_checkpoint(spark: SparkSession, checkpoint: str, weight: str | None = N
         keys=keys,
         weight="rows of state" if by_rows else chosen or "bytes of state",
         counts_rows=by_rows or chosen is not None,
-        hashed=bool(np.allclose(keys.by_partition(partitions), measured[2])),
     )
 
 

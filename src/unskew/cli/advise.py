@@ -94,7 +94,9 @@ def _print(advice: Advice) -> None:
     shown = sorted(sorted(range(len(loads)), key=lambda place: -loads[place])[:PARTITIONS_SHOWN])
     console.print(f"\n[bold]{escape(advice.found.unit)} per partition[/]")
     mean = sum(loads) / len(loads)
-    console.print(bars([str(place) for place in shown], [loads[place] for place in shown], mean=mean))
+    heights = [loads[place] for place in shown]
+    notes = [f"{each:,.4g}" if each < 1000 else f"{each:,.0f}" for each in heights]
+    console.print(bars([str(place) for place in shown], heights, notes=notes, mean=mean))
     table = Table(box=None, pad_edge=False)
     for name in ("remedy", "tasks", "fullest / mean", "batch", "times as fast"):
         table.add_column(name, justify="left" if name == "remedy" else "right")

@@ -12,6 +12,7 @@ from socket import socket
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
 from bokeh.document import Document
+from bokeh.resources import Resources
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
@@ -24,6 +25,7 @@ from unskew.runtime.history import History
 from unskew.watch.overview import Overview
 from unskew.watch.page import Section, dress
 
+SCRIPTS = ["bokeh", "bokeh-widgets"]  # of Bokeh's, which are five
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 LOOK_SECONDS = 1.0
 
@@ -47,6 +49,15 @@ class Watched:
             self.problem = str(error)
 
 
+class Pages(BokehTornado):
+    """Bokeh's application, whose pages load only the scripts that they need."""
+
+    def resources(self, absolute_url: str | bool | None = None) -> Resources:
+        found = super().resources(absolute_url)
+        found.components = SCRIPTS
+        return found
+
+
 @dataclass(eq=False)
 class Server:
     """Answers browsers in a thread of its own until `stop`. Another thread looks at the checkpoints.
@@ -65,6 +76,7 @@ class Server:
         self._watched = {name: Watched(history) for name, history in self.queries.items()}
         for watched in self._watched.values():
             watched.look()
+        self._ahead: list[Section] | None = self._sections()
         allowed = [*self.names, *(LOOPBACK if self.host in LOOPBACK else [self.host])]
         try:
             sockets = bind_sockets(self.port, self.host)
@@ -98,7 +110,7 @@ class Server:
         self._loop = IOLoop.current()
         application = Application(FunctionHandler(self._fill))
         origins = [f"{name}:{self.port}" for name in allowed]
-        tornado = BokehTornado({"/": application}, extra_websocket_origins=origins)
+        tornado = Pages({"/": application}, extra_websocket_origins=origins)
         hosts = "|".join(map(re.escape, allowed))
         http = HTTPServer(RuleRouter([Rule(HostMatches(f"^({hosts})$"), tornado)]))
         self._server = BaseServer(self._loop, tornado, http)
@@ -117,9 +129,16 @@ class Server:
             for watched in self._watched.values():
                 watched.look()
 
+    def _sections(self) -> list[Section]:
+        """Return the sections of a page; this takes half a second, so the first reader's are made ahead."""
+        sections = [Section(number, name) for number, name in enumerate(self._watched)]
+        for section, watched in zip(sections, self._watched.values(), strict=True):
+            section.show(watched.seen, watched.problem)
+        return sections
+
     def _fill(self, document: Document) -> None:
         """Make the page of one reader."""
-        sections = [Section(number, name) for number, name in enumerate(self._watched)]
+        sections, self._ahead = self._ahead or self._sections(), None
 
         def refresh() -> None:
             for section, watched in zip(sections, self._watched.values(), strict=True):
