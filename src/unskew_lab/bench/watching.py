@@ -43,7 +43,7 @@ class WatchingBenchmark(Benchmark):
     alone: ClassVar[bool] = True
 
     def run(self, quick: bool) -> list[Row]:
-        rounds, batches = (2, 12) if quick else (8, 24)
+        rounds, batches = (2, 12) if quick else (4, 24)
         seconds: dict[str, list[float]] = {ALONE: [], WATCHED: []}
         with temporary_session(f"local[{CHANNELS}]") as spark, tempfile.TemporaryDirectory() as folder:
             write_stream(Path(folder), batches, ROWS, CHANNELS)
