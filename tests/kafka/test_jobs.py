@@ -49,6 +49,24 @@ def test_a_job_reads_a_topic_and_writes_another(broker, new_topic, spark, tmp_pa
     }
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+def test_advice_on_a_topic(broker, new_topic, spark):
+    from confluent_kafka import Producer
+
+    from unskew.advice.command import Asked, answer
+
+    topic = new_topic(2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    for number in range(600):
+        producer.produce(topic, json.dumps({"user": "ada" if number % 2 else f"user{number}"}))
+    producer.flush()
+    source = f"kafka:{broker.bootstrap}/{topic}"
+    advice = answer(Asked(source=source, key="user", schema="user string", cores=4, partitions=4))
+    assert (advice.hot_keys[0].key, advice.hot_keys[0].share) == ("ada", 0.5)
+    assert sum(advice.partition_loads) == 600
+
+
 def test_a_new_session_gets_the_connector_only_where_it_is_needed(broker):
     def made(**changed):
         given = {"source": "kafka:host:9/t", "key": "user", "aggregate": "count", "sink": "console", **changed}
