@@ -26,7 +26,7 @@ def demo(
     Meanwhile, a live page shows the query under unskew, as [cyan]unskew watch[/] does.
 
     [bold]Examples[/]
-    [cyan]unskew demo[/]                            two minutes, live bars, a table, a page with plots
+    [cyan]unskew demo[/]                            three minutes, live bars, a table, a page with plots
     [cyan]unskew demo --batches 18 --channels 4[/]  more batches, fewer channels
     [cyan]unskew demo --json --batches 6[/]         the measurements for programs
     """
