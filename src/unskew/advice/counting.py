@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
@@ -50,8 +51,8 @@ def key_loads(rows: DataFrame, key: Sequence[str], partitions: int, load: SparkC
     by_slot = added.filter(added["slot"].is_valid())
     by_residue = added.filter(added["residue"].is_valid())
 
-    def rest(totals: object, place: str, size: int, own: np.ndarray) -> np.ndarray:
-        everything = add_up(totals[LOAD].to_numpy(), totals[place].to_numpy(), size)  # type: ignore[index]
+    def rest(totals: pa.Table, place: str, size: int, own: np.ndarray) -> np.ndarray:
+        everything = add_up(totals[LOAD].to_numpy(), totals[place].to_numpy(), size)
         return np.maximum(everything - add_up(listed, np.mod(own, size), size), 0.0)
 
     return KeyLoads(

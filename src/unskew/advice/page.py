@@ -36,9 +36,7 @@ def _keys(advice: Advice) -> list[Bar]:
 def _partitions(advice: Advice) -> list[Bar]:
     loads = advice.partition_loads
     most, mean = max(loads) or 1.0, sum(loads) / len(loads)
-    places = range(len(loads))
-    if len(loads) > BARS:
-        places = sorted(sorted(places, key=lambda place: -loads[place])[:BARS])  # type: ignore[assignment]
+    places = sorted(sorted(range(len(loads)), key=lambda place: -loads[place])[:BARS])
     return [
         (str(place), 100 * loads[place] / most, loads[place] > FULL * mean, f"{loads[place]:,.6g}") for place in places
     ]
