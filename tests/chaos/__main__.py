@@ -34,7 +34,7 @@ class Chaos:
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given, self.folder = given, Path(given.folder)
-        self.book = Book(self.folder / f"rounds-{given.seed}.jsonl", Code.here())
+        self.book = Book(Path(given.book), Code.here(), given.seed)
         self.faults = possible()
         self.active: set[Run] = set()
         self.closing = False
@@ -121,6 +121,9 @@ def main() -> int:
     options.add_argument("--minutes", type=float, help="begin no round after so many minutes")
     options.add_argument("--kills-a-round", type=int, help="25, or fewer if few are wanted at all")
     options.add_argument("--folder", default=str(ROOT / "artifacts" / "chaos"))
+    options.add_argument(
+        "--book", default=str(ROOT / "docs" / "reliability-rounds.jsonl"), help="where results are kept"
+    )
     options.add_argument("--page", help="write the report to this page, such as docs/reliability.md")
     options.add_argument("--go-on", action="store_true", help="also after a round that is not exact")
     options.add_argument("--keep", action="store_true", help="keep the folders of exact rounds, too")

@@ -49,10 +49,10 @@ class Code:
 
 
 class Book:
-    """Rounds by number, one line of JSON each; rounds of other code are kept, and do not count."""
+    """Rounds of any seed, one line of JSON each. Rounds of other code do not count, and go when the next one ends."""
 
-    def __init__(self, path: Path, code: Code) -> None:
-        self.path, self.code = path, code
+    def __init__(self, path: Path, code: Code, seed: int) -> None:
+        self.path, self.code, self.seed = path, code, seed
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         lines = path.read_text().splitlines() if path.exists() else []
@@ -63,7 +63,7 @@ class Book:
     def take(self, numbers: Iterable[int]) -> int | None:
         """Return the first of some rounds that is neither done nor under way; None if there is none."""
         with self._lock:
-            done = self._taken | {entry["number"] for entry in self.rounds}
+            done = self._taken | {entry["number"] for entry in self.rounds if entry["seed"] == self.seed}
             for number in numbers:
                 if number not in done:
                     self._taken.add(number)
@@ -76,8 +76,9 @@ class Book:
         with self._lock:
             self.rounds.append(entry)
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a") as file:
-                file.write(json.dumps(entry) + "\n")
+            draft = self.path.with_suffix(".new")
+            draft.write_text("".join(json.dumps(each) + "\n" for each in self.rounds))
+            draft.rename(self.path)
 
     @property
     def kills(self) -> Counter[tuple[str, str]]:

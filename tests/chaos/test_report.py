@@ -21,17 +21,22 @@ def result(number: int, verdict: str = "exact", **more: object) -> Result:
 
 def test_a_book_goes_on_where_it_was_and_forgets_rounds_of_other_code(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
-    first = Book(path, CODE)
+    first = Book(path, CODE, seed=7)
     assert [first.take(range(9)), first.take(range(9))] == [0, 1]
     first.add(result(1))
-    again = Book(path, CODE)
+    again = Book(path, CODE, seed=7)
     assert again.kills.total() == 3
     assert [again.take(range(3)) for _ in range(3)] == [0, 2, None], "round 0 had not ended"
-    assert Book(path, Code("c0ffee", "other")).rounds == []
+    other_seed = Book(path, CODE, seed=8)
+    assert (other_seed.kills.total(), other_seed.take([1])) == (3, 1)
+    other_code = Book(path, Code("c0ffee", "other"), seed=7)
+    assert other_code.rounds == []
+    other_code.add(result(5))
+    assert len(path.read_text().splitlines()) == 1
 
 
 def test_the_page_has_what_was_done(tmp_path: Path) -> None:
-    book = Book(tmp_path / "rounds.jsonl", CODE)
+    book = Book(tmp_path / "rounds.jsonl", CODE, seed=7)
     fault = {"fault": "cut chunk", "outcome": "stopped, cured, went on", "message": "CheckpointError: a | b"}
     book.add(result(0))
     book.add(result(1, faults=[fault]))
@@ -58,7 +63,7 @@ def test_the_page_has_what_was_done(tmp_path: Path) -> None:
 
 
 def test_a_round_that_is_not_exact_is_said_first(tmp_path: Path) -> None:
-    book = Book(tmp_path / "rounds.jsonl", CODE)
+    book = Book(tmp_path / "rounds.jsonl", CODE, seed=7)
     book.add(result(0))
     book.add(result(1, "the chain of 'k1' breaks"))
     text = results(book)
@@ -71,5 +76,5 @@ def test_a_page_without_marks_is_left_alone(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Somebody else's\n")
     with pytest.raises(ValueError, match="does not have the lines"):
-        write_page(page, Book(tmp_path / "rounds.jsonl", CODE))
+        write_page(page, Book(tmp_path / "rounds.jsonl", CODE, seed=7))
     assert page.read_text() == "# Somebody else's\n"

@@ -16,10 +16,14 @@ pytestmark = pytest.mark.spark
 
 START_AND_ASK = """
 import os
+from unskew.spark.internals import is_stopped
 from unskew.spark.local_session import SHORT_RUN, session
 from unskew.spark.trial import ask_a_worker
 spark = session("local[1]", SHORT_RUN)
 print(ask_a_worker(spark), spark.sparkContext.getConf().get("spark.driver.host"), os.environ["SPARK_HOME"])
+running = is_stopped(spark)
+spark.stop()
+print(running, is_stopped(spark))
 """
 
 
@@ -37,7 +41,7 @@ def test_starts_in_silence_whatever_the_environment_says(tmp_path):
         check=False,
     )
     assert done.stderr == ""
-    assert done.stdout.split() == [sys.executable, sys.version.split()[0], "127.0.0.1", str(tmp_path)]
+    assert done.stdout.split() == [sys.executable, sys.version.split()[0], "127.0.0.1", str(tmp_path), "False", "True"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["spark-defaults.conf"]
 
 

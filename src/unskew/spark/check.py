@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from unskew.errors import ArgumentError, SessionError
 from unskew.packages import needed_packages
-from unskew.spark.internals import is_connect
+from unskew.spark.internals import is_connect, is_stopped
 
 SPARK_VERSION = "4.3"
 ON_WORKERS = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "protobuf")  # what the Python workers import
@@ -57,7 +57,7 @@ def problems(spark: Any) -> list[Problem]:
         raise SessionError(
             "this is not a Spark session", got=type(spark).__name__, hint="unskew.spark.session() gives one"
         )
-    if not is_connect(spark) and spark.sparkContext._jsc is None:
+    if is_stopped(spark):
         raise SessionError("the Spark session is stopped", hint="build it anew")
     found = []
     if not spark.version.startswith(f"{SPARK_VERSION}."):

@@ -18,6 +18,12 @@ def is_connect(of_spark: object) -> bool:
     return type(of_spark).__module__.startswith("pyspark.sql.connect")
 
 
+def is_stopped(spark: SparkSession) -> bool:
+    """Tell whether a classic session has been stopped; a session of Spark Connect counts as running."""
+    session: Any = spark
+    return not is_connect(spark) and session.sparkContext._jsc is None
+
+
 def java_and_hadoop(spark: SparkSession) -> tuple[Any, Any]:
     """Return the driver's JVM, as Py4J shows it, and Hadoop's settings for the session."""
     session: Any = spark
