@@ -124,8 +124,8 @@ def test_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(ArgumentError, match="not one event log"):
         read_event_log(str(tmp_path))
     (tmp_path / "app.lz4").write_bytes(b"x")
-    with pytest.raises(FormatError, match="own form of this compression"):
+    with pytest.raises(FormatError, match="cannot read this compression"):
         read_event_log(str(tmp_path / "app.lz4"))
     (tmp_path / "app").write_text('{"Event":"SparkListenerLogStart"}\n')
-    with pytest.raises(ArgumentError, match="no stage of this log holds state"):
+    with pytest.raises(ArgumentError, match="this log has no query with state"):
         read_event_log(str(tmp_path / "app"))

@@ -104,7 +104,7 @@ def test_what_json_printed_can_be_loaded(tmp_path):
     store.save(report("routing", [Row("hash", "numpy", 48.0, "M/s")]), path)
     assert store.load(path)["rows"][0]["spread"] is None
     path.write_text('{"benchmark": "routing"}')
-    with pytest.raises(ArgumentError, match="no result of unskew bench"):
+    with pytest.raises(ArgumentError, match="not a result of unskew bench"):
         store.load(path)
 
 

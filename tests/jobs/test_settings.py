@@ -86,11 +86,11 @@ def test_a_file_that_is_not_there() -> None:
         ({"aggregate": "count,,sum(x)"}, "an aggregate is missing"),
         ({"operator": "aggregate"}, "one of the two, got"),
         ({"aggregate": None}, "one of the two"),
-        ({"parameters": {"a": 1}}, "parameters are for an operator"),
+        ({"parameters": {"a": 1}}, "only an operator has parameters"),
         ({"source": "rate"}, "has no end, got 'rate' .*--follow or --batches"),
-        ({"every": "5 seconds"}, "needs follow"),
+        ({"every": "5 seconds"}, "works only with --follow"),
         ({"batches": 0}, "at least one batch, got 0"),
-        ({"channels": "auto"}, "need an interval to keep to"),
+        ({"channels": "auto"}, "need a time between batches"),
     ],
 )
 def test_jobs_that_cannot_be(changed: dict, message: str) -> None:

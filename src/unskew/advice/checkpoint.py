@@ -50,7 +50,7 @@ def read_checkpoint(spark: SparkSession, checkpoint: str, weight: str | None = N
         raise CheckpointError(f"Spark finds no state here: {first_line(error)}", where=checkpoint, hint=hint) from None
     if not operators:
         raise CheckpointError(
-            "this query keeps no state", where=checkpoint, hint="skew costs it little; see unskew watch"
+            "the query of this checkpoint keeps no state", where=checkpoint, hint="skewed keys cost such a query little"
         )
     first = operators[0]
     state = _state(spark, checkpoint, first.operatorName, first.operatorId)
@@ -63,9 +63,7 @@ def read_checkpoint(spark: SparkSession, checkpoint: str, weight: str | None = N
         load = sql.lit(1.0) if by_rows else sql.col(BYTES) if chosen is None else sql.expr(chosen).cast("double")
         rows = state.select(sql.col("partition_id").alias(PARTITION), BYTES, load.alias(LOAD), "key.*")
     except PySparkException as error:
-        raise ArgumentError(
-            f"Spark does not understand this: {first_line(error)}", where="weight", got=weight
-        ) from None
+        raise ArgumentError(f"Spark cannot evaluate this: {first_line(error)}", where="weight", got=weight) from None
     key = tuple(rows.columns[3:])
     sums = [sql.count(sql.lit(1)), sql.sum(BYTES), sql.sum(LOAD)]
     measured = np.zeros((3, partitions))

@@ -70,7 +70,7 @@ def answer(asked: Asked) -> Advice:
         hint = did_you_mean(kind, (*SOURCES, *OWN), {**EXAMPLES, **OWN})
         raise ArgumentError("there is no such source", where="source", got=kind, hint=hint)
     if asked.key is None:
-        raise ArgumentError("rows need a key", where="key", hint="add --key COLUMN")
+        raise ArgumentError("say which key the job groups by", where="key", hint="add --key COLUMN")
     job = asked.job(asked.source)
     with own_or_running_session(job) as spark:
         return advise_rows(

@@ -75,8 +75,8 @@ def read_event_log(path: str) -> EventLog:
     """Read a log: one file, or the folder of a log that Spark wrote in several files."""
     found = parse(line for file in _files(Path(path)) for line in _lines(file))
     if not found.batches:
-        hint = "a stream with groupBy, a window, a join or a function per key has such stages"
-        raise ArgumentError("no stage of this log holds state", where="source", got=path, hint=hint)
+        hint = "a stream with groupBy, a window, a join or a function per key has state"
+        raise ArgumentError("this log has no query with state", where="source", got=path, hint=hint)
     return found
 
 
@@ -98,7 +98,7 @@ def _lines(file: Path) -> Iterator[str]:
     suffix = file.with_suffix("").suffix if file.suffix in (".inprogress", ".compact") else file.suffix
     if suffix in (".lz4", ".lzf", ".snappy"):
         hint = "set spark.eventLog.compression.codec to zstd, or unpack the log"
-        raise FormatError("Spark's own form of this compression cannot be read here", where=str(file), hint=hint)
+        raise FormatError("unskew cannot read this compression of Spark's", where=str(file), hint=hint)
     text = b""
     with pa.input_stream(str(file), compression=COMPRESSED.get(suffix)) as stream:
         try:

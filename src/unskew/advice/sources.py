@@ -59,7 +59,7 @@ def advise(
     """
     if df.isStreaming:
         hint = "read the same source with spark.read"
-        raise ArgumentError("advice is given on rows that are there", where="df", got="a stream", hint=hint)
+        raise ArgumentError("advice needs static rows", where="df", got="a stream", hint=hint)
     names = (key,) if isinstance(key, str) else tuple(key)
     return advise_rows(df, names, "a DataFrame", partitions=partitions, cores=cores, seconds=seconds)
 

@@ -15,7 +15,7 @@ from unskew.errors import ArgumentError, require_number
 
 METHOD = "Spark measured the task times. They are shared among keys by {}."
 ERROR = "The gains in single batches lie between {:.2f} and {:.2f}."
-WITHOUT_KEYS = "The log names no keys, so gains are upper bounds: no key is taken to fill a task."
+WITHOUT_KEYS = "The log names no keys, so gains are upper bounds: a single key may fill the longest task."
 
 
 def timing_of(loads: Column, rows: float, cores: int, seconds: float | None) -> Timing:

@@ -16,7 +16,7 @@ MARKS = {True: "[green]yes[/]", False: "[bold red]no[/]", None: "[dim]-[/]"}
 
 
 def doctor(
-    with_spark: Annotated[bool, Option("--spark", help="Also run two small queries. Takes 15 seconds or so.")] = False,
+    with_spark: Annotated[bool, Option("--spark", help="Also run a small query on Spark: 15 seconds or so.")] = False,
     json_output: Json = False,
 ) -> None:
     """Look at Python, Java, packages and the machine, and say whether they fit together.

@@ -93,7 +93,9 @@ def gateway(
     key: Annotated[str, Option(help="Column with the key.")],
     topic: Annotated[str, Option(help="The topic to write to.")],
     servers: Annotated[str | None, Option(help="The broker.", show_default="that of unskew kafka up")] = None,
-    value: Annotated[str | None, Option(help="Column with the value.", show_default="all, as JSON")] = None,
+    value: Annotated[
+        str | None, Option(help="Column with the value.", show_default="value, or else all as JSON")
+    ] = None,
     planner: Planner = "smalops",
     interval: Annotated[float, Option(help="Seconds between two plans.")] = 10.0,
     partitions: Annotated[int | None, Option(help="Partitions of a topic that is created.")] = None,
@@ -101,19 +103,19 @@ def gateway(
     keyed_source: Annotated[bool, Option("--keyed-source", help="Each key is in one partition of the source.")] = False,
     order_by: Annotated[Words, Option(help="A column that orders a key's rows. Repeat for more.")] = None,
     share: Annotated[str, Option(metavar="I/N", help="The I-th of N gateways that share the keys.")] = "0/1",
-    consumers: Annotated[str | None, Option(help="With --rule backlog: whose lag and costs to plan with.")] = None,
+    consumers: Annotated[str | None, Option(help="With --rule backlog: the group whose lag and costs count.")] = None,
     rule: Annotated[str | None, Option(help="When a key with state may move: none, printed, backlog.")] = None,
-    wait_for: Annotated[Words, Option(help="A group that must read everything first. Repeat for more.")] = None,
+    wait_for: Annotated[Words, Option(help="Wait until this group has read all. Repeat for more.")] = None,
     control_topic: Annotated[str | None, Option(help="Where consumers talk.", show_default="TOPIC.control")] = None,
     checkpoint: Annotated[str | None, Option(help="Where progress is kept.", show_default=NOWHERE)] = None,
     batches: Annotated[int | None, Option(help="End after this many batches.")] = None,
-    every: Annotated[str | None, Option(help='From one batch to the next, "1 second".')] = None,
-    once: Annotated[bool, Option("--once", help="End with what is there now.")] = False,
+    every: Annotated[str | None, Option(help='Time between two batches, "1 second".')] = None,
+    once: Annotated[bool, Option("--once", help="Write what is there now, and end.")] = False,
     schema: Schema = None,
     column: Column = None,
     where: Where = None,
     source_option: SourceOption = None,
-    option: Annotated[Words, Option(metavar="NAME=VALUE", help="Of the Kafka client. Repeat for more.")] = None,
+    option: Annotated[Words, Option(metavar="NAME=VALUE", help="An option of Kafka's client. Repeat for more.")] = None,
     master: Master = None,
     json_output: Json = False,
 ) -> None:
@@ -185,9 +187,9 @@ def _refuse_a_topic_with_messages(spark: Any, running: Gateway) -> None:
 
     if Admin(spark, running.settings).messages(running.topic):
         raise ArgumentError(
-            "the topic has messages: keys that an earlier run moved would go home without a marker, out of order",
+            "the topic has messages. Keys that an earlier run moved would lose their routes and their order",
             where=running.topic,
-            hint="give the --checkpoint of that run, or --wait-for the groups that read the topic",
+            hint="give the --checkpoint of that run, or name the groups that read the topic with --wait-for",
         )
 
 
@@ -257,5 +259,5 @@ def _last_cause(error: Exception) -> str:
 def _share(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
     if not (index.isdigit() and count.isdigit()):
-        raise ArgumentError("a share is I/N", where="--share", got=text, hint="0/2 and 1/2 for two gateways")
+        raise ArgumentError("expected I/N", where="--share", got=text, hint="0/2 and 1/2 for two gateways")
     return int(index), int(count)

@@ -17,7 +17,7 @@ Column = Annotated[Words, Option(metavar="NAME=SQL", help="A new column. Repeat 
 Where = Annotated[str | None, Option(help="A condition in SQL that rows must meet.")]
 SourceOption = Annotated[Words, Option(metavar="NAME=VALUE", help="An option of the source. Repeat for more.")]
 Master = Annotated[str | None, Option(help="Spark's master.", show_default="all cores of this machine")]
-Tolerance = Annotated[float | None, Option(help="Overload allowed over the mean, max/mean - 1.")]
+Tolerance = Annotated[float | None, Option(help="How far a channel may exceed the mean: 0.05 is 5 %.")]
 Planner = Annotated[str, Option(help="Which planner. See unskew planners.")]
 
 

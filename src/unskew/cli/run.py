@@ -44,7 +44,7 @@ def run(
     sink_option: Annotated[Words, Option(metavar="NAME=VALUE", help="An option of the sink. Repeat for more.")] = None,
     checkpoint: Annotated[str | None, Option(help="Where progress is kept.", show_default="the sink's folder")] = None,
     follow: Annotated[bool | None, Option("--follow", help="Go on as rows arrive, until Ctrl-C.")] = None,
-    every: Annotated[str | None, Option(help='With --follow: from one batch to the next, "5 seconds".')] = None,
+    every: Annotated[str | None, Option(help='With --follow: time between two batches, "5 seconds".')] = None,
     batches: Annotated[int | None, Option(help="End after this many batches.")] = None,
     master: Master = None,
     conf: Annotated[Words, Option(metavar="NAME=VALUE", help="A setting of Spark's. Repeat for more.")] = None,

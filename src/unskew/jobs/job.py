@@ -71,13 +71,12 @@ class Job:
             hint = "add --follow or --batches N"
             raise ArgumentError("this source has no end", where="source", got=self.source, hint=hint)
         if self.every is not None and not self.follow:
-            hint = "add --follow"
-            raise ArgumentError("a time between batches needs follow", where="every", got=self.every, hint=hint)
+            raise ArgumentError("a time between batches works only with --follow", where="every", got=self.every)
         if self.batches is not None and self.batches < 1:
-            raise ArgumentError("a job has at least one batch", where="batches", got=self.batches)
+            raise ArgumentError("a job needs at least one batch", where="batches", got=self.batches)
         if self.channels == "auto" and self.every is None:
             what, hint = (
-                "channels that follow the load need an interval to keep to",
+                "channels that follow the load need a time between batches",
                 'add --follow --every "10 seconds"',
             )
             raise ArgumentError(what, where="channels", got="auto", hint=hint)
@@ -146,5 +145,5 @@ class Job:
         if self.operator is not None:
             return make_operator(self.operator, self.parameters)
         if self.parameters:
-            raise ArgumentError("parameters are for an operator", where="with", got=dict(self.parameters))
+            raise ArgumentError("only an operator has parameters", where="with", got=dict(self.parameters))
         return Aggregate(**parse_aggregates(self.aggregate or ""))

@@ -90,7 +90,7 @@ class TpchQ5:
 
     def __post_init__(self) -> None:
         if not 0 < microseconds(self.slide) <= microseconds(self.window):
-            raise ArgumentError("windows slide by more than nothing and at most their size", got=self.slide)
+            raise ArgumentError("windows must slide by more than zero and at most their size", got=self.slide)
 
     @cached_property
     def stages(self) -> dict[str, Stage]:

@@ -139,7 +139,7 @@ class WorkloadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         if self.reading.last is None:
             hint = 'set .option("batches", ...) or another trigger'
-            raise ArgumentError("an endless workload has no data that is available now", hint=hint)
+            raise ArgumentError("the trigger availableNow needs a workload that ends", hint=hint)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         return list(self.reading.slices(int(start["interval"]), int(end["interval"])))

@@ -70,7 +70,7 @@ class SoakBenchmark(Benchmark):
 
     def run(self, quick: bool) -> list[Row]:
         if self.minutes <= 0:
-            raise ArgumentError("a soak takes some time", where="minutes", got=self.minutes)
+            raise ArgumentError("the minutes of a soak must be above 0", where="minutes", got=self.minutes)
         check_linux()
         with tempfile.TemporaryDirectory(prefix="unskew-soak-", ignore_cleanup_errors=True) as folder:
             return self.run_in(Path(folder), 60 * (1.5 if quick else self.minutes))

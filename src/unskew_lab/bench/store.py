@@ -82,7 +82,7 @@ def load(path: Path) -> Record:
     """Read a record, or what ``--json`` printed; what the latter lacks is filled in."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict) or not {"benchmark", "commit", "machine", "rows"} <= set(found):
-        raise ArgumentError("this is no result of unskew bench", where=str(path))
+        raise ArgumentError("this is not a result of unskew bench", where=str(path))
     rows = [{"better": "higher", "spread": None, "samples": [], "interval": None, **row} for row in found["rows"]]
     return {"summary": "", "quick": False, "began": None, "took_seconds": None, "notes": [], **found, "rows": rows}
 

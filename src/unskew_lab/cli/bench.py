@@ -34,8 +34,8 @@ def bench(
 ) -> None:
     """Measure how fast unskew is, side by side with the alternatives.
 
-    Results are kept in artifacts/bench by commit and configuration, with spread and all samples; the commit of a
-    changed tree begins with dirty-.
+    Keeps results in artifacts/bench by commit and configuration, with spread and all samples. If files have changed
+    since the commit, its name begins with dirty-.
 
     [bold]Examples[/]
     [cyan]unskew bench --list[/]                              what can be measured
@@ -51,7 +51,7 @@ def bench(
         print_list([{"name": each, "summary": benchmarks[each].summary} for each in benchmarks], json_output)
         return
     if name is None:
-        raise ArgumentError("which benchmark", hint="name one, or see them with unskew bench --list")
+        raise ArgumentError("no benchmark is named", hint="name one, or see them with unskew bench --list")
     if name == EVERYTHING:
         _everything(only.split(",") if only else together(), quick, out, page or [], json_output)
         return

@@ -11,19 +11,19 @@ from unskew.cli.output import Json, console, print_json
 
 
 def demo(
-    batches: Annotated[int, typer.Option(help="How many batches; after two minutes of them it ends anyway.")] = 12,
+    batches: Annotated[int, typer.Option(help="How many batches. The race ends after two minutes anyway.")] = 12,
     rows: Annotated[int, typer.Option(help="Rows per batch.")] = 10_000,
-    channels: Annotated[int, typer.Option(help="How many channels (state partitions).")] = 8,
+    channels: Annotated[int, typer.Option(help="How many channels, and partitions of Spark's own state.")] = 8,
     out: Annotated[Path, typer.Option(help="Where to write the page with the plots.")] = Path("unskew-demo.html"),
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the live page in a browser.")] = True,
     json_output: Json = False,
 ) -> None:
     """Watch a race: the same skewed stream under Spark's own hash and under unskew.
 
-    Starts an embedded Spark, runs a drifting Zipf stream through the same stateful count twice, by turns, and shows
-    hot keys, rows per channel, imbalance, batch time and moves of both, and keys that move. Then everything is counted
-    once more in a batch job, and a table says who was how fast and whether all counts are exact. Ends by itself.
-    Meanwhile, a live page shows the query under unskew, as [cyan]unskew watch[/] does.
+    Starts an embedded Spark and runs a drifting Zipf stream through the same stateful count twice, by turns. Shows hot
+    keys, rows per channel, imbalance, batch times and moves of both. A live page shows the query under unskew, as
+    [cyan]unskew watch[/] does. Then a batch job counts everything once more, and a table says how fast each side was
+    and whether all counts are exact. Ends by itself.
 
     [bold]Examples[/]
     [cyan]unskew demo[/]                            three minutes, live bars, a table, a page with plots

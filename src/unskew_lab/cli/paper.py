@@ -46,7 +46,7 @@ def paper(
         print_list([{"name": each, "summary": EXPERIMENTS[each].summary} for each in EXPERIMENTS], json_output)
         return
     if name is None:
-        raise ArgumentError("which paper", hint="name one, or see them with unskew paper --list")
+        raise ArgumentError("no paper is named", hint="name one, or see them with unskew paper --list")
     experiment = EXPERIMENTS[name]()
     from unskew.spark import session
 

@@ -39,11 +39,11 @@ def simulate(
     planner: Annotated[str | None, typer.Option(help="Who moves partitions or keys; see unskew planners.")] = None,
     collection: Annotated[float, typer.Option(help="Shortest collection phase, in seconds.")] = 0.010,
     seconds: Annotated[float | None, typer.Option(help="Simulated time; 30, or 40 for kafka.")] = None,
-    channels: Annotated[str, typer.Option(help="scale: numbers of channels, with commas.")] = "10,100,1000",
+    channels: Annotated[str, typer.Option(help="scale: numbers of channels, separated by commas.")] = "10,100,1000",
     keys: Annotated[
         str | None, typer.Option(help="scale: numbers of keys (10000,1000000,100000000); kafka: one (1000000).")
     ] = None,
-    planners: Annotated[str, typer.Option(help="scale: planners, with commas; all when not given.")] = "",
+    planners: Annotated[str, typer.Option(help="scale: planners, separated by commas. All by default.")] = "",
     service_us: Annotated[float, typer.Option(help="kafka: microseconds a consumer takes for a message.")] = 50.0,
     utilisation: Annotated[float, typer.Option(help="kafka: busy share of the consumers if all were equal.")] = 0.85,
     hot: Annotated[str, typer.Option(help="kafka: hot keys: share:S, abs:MESSAGES or cover:S.")] = "share:0.001",
@@ -53,7 +53,7 @@ def simulate(
     handover_ms: Annotated[float, typer.Option(help="kafka: time to hand a key over to its new consumer.")] = 0.0,
     gateways: Annotated[int, typer.Option(help="kafka: gateways that share the keys.")] = 1,
     contenders: Annotated[str, typer.Option(help="kafka: whom to compare.")] = "smalops,kafka,round-robin",
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for plots.  [default: artifacts/simulate-WHAT]")] = None,
     json_output: Json = False,
 ) -> None:
@@ -111,7 +111,7 @@ def simulate(
         from unskew_lab.simulation.setup import MemoryChange, Setup, Slowdown
 
         if loaded + squeezed > nodes:
-            raise ArgumentError("more machines are disturbed than there are", got=loaded + squeezed)
+            raise ArgumentError(f"{loaded + squeezed} machines are loaded or squeezed, but there are only {nodes}")
         mover: Planner | None = named(planner) if planner else None
         per_node = 64 if partitions is None else partitions
         setup = Setup(
@@ -255,7 +255,7 @@ def _numbers(text: str) -> list[int]:
     try:
         numbers = [int(float(part)) for part in text.split(",")]
     except ValueError:
-        raise ArgumentError("sizes are whole numbers with commas between them", got=text, hint="10,100,1000") from None
+        raise ArgumentError("sizes must be whole numbers, separated by commas", got=text, hint="10,100,1000") from None
     if not numbers or min(numbers) < 1:
         raise ArgumentError("sizes must be above 0", got=text)
     return numbers

@@ -61,5 +61,5 @@ def hot_keys(text: str) -> tuple[str, float]:
     try:
         return hot_by, float(threshold)
     except ValueError:
-        hint = "share:0.001, abs:100 or cover:0.5"
-        raise ArgumentError("hot keys are given as a way to tell them and a threshold", got=text, hint=hint) from None
+        hint = "give share:0.001, abs:100 or cover:0.5"
+        raise ArgumentError("this does not say which keys are hot", got=text, hint=hint) from None

@@ -30,7 +30,7 @@ def document(run: Path) -> Document:
     """Return the page: that of the race or of the benchmarks alone, or all kinds below each other."""
     documents = list(_documents(run))
     if not documents:
-        raise ArgumentError("there is no result", where=str(run), hint=HINT)
+        raise ArgumentError("there is no result here", where=str(run), hint=HINT)
     if len(documents) == 1:
         return documents[0]
     sections: list[Section] = []
@@ -82,4 +82,4 @@ def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as problem:
-        raise ArgumentError("this is no JSON", where=str(path), got=str(problem), hint=HINT) from None
+        raise ArgumentError("this is not JSON", where=str(path), got=str(problem), hint=HINT) from None

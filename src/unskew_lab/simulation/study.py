@@ -71,9 +71,9 @@ class Study:
 
     def __post_init__(self) -> None:
         if self.channels < 2 or self.keys < self.channels:
-            raise ArgumentError("a study needs two channels and as many keys", got=(self.channels, self.keys))
+            raise ArgumentError("a study needs two channels or more, and as many keys", got=(self.channels, self.keys))
         if self.intervals < 2:
-            raise ArgumentError("a study needs two intervals", got=self.intervals)
+            raise ArgumentError("a study needs at least two intervals", got=self.intervals)
 
     def run(self, names: Iterable[str]) -> list[Point]:
         """Study some planners on the same intervals; those too slow for this size are left out."""
