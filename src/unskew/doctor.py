@@ -40,7 +40,7 @@ class Finding:
 
 
 def examine(with_spark: bool = False) -> Iterator[Finding]:
-    """Yield the findings one by one. `with_spark` also starts a session and runs two small queries."""
+    """Yield the findings one by one; `with_spark` also asks a Python worker, and runs a small balanced query."""
     yield Finding("unskew", f"{__version__}, {Path(__file__).parent}", fits=None)
     yield _python()
     yield _java()

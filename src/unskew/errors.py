@@ -80,7 +80,7 @@ class SessionError(UnskewError, RuntimeError):
 
 
 class CheckpointError(UnskewError, RuntimeError):
-    """A checkpoint belongs to another query, or its control log is damaged."""
+    """A checkpoint belongs to another query, or a file in it is damaged or missing."""
 
 
 class FencedError(CheckpointError):
@@ -125,10 +125,10 @@ def require_number(
 
     >>> require_number("records", "10", 1)
     Traceback (most recent call last):
-    unskew.errors.ArgumentError: this is a whole number, at least 1, got '10' (in records).
+    unskew.errors.ArgumentError: must be a whole number, at least 1, got '10' (in records).
     """
     fits = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
     if not (fits and least <= given <= most):  # type: ignore[operator]
         bounds = [f"at least {least}"] * (least > -math.inf) + [f"at most {most}"] * (most < math.inf)
-        what = f"this is {'a whole' if whole else 'a'} number{', ' * bool(bounds)}{' and '.join(bounds)}"
+        what = f"must be {'a whole' if whole else 'a'} number{', ' * bool(bounds)}{' and '.join(bounds)}"
         raise ArgumentError(what, where=where, got=given)

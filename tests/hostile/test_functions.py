@@ -129,7 +129,7 @@ def test_nonsense_is_refused_with_the_key(name: str) -> None:
 @pytest.mark.parametrize("deadline", ["soon", 1.5, True])
 def test_deadlines_are_whole_numbers(deadline: Any) -> None:
     text = told(lean(lambda: ((1,), None, deadline), timeout="ProcessingTimeTimeout"))
-    assert "this is a whole number" in text and "in deadline_ms" in text and "key 'bob'" in text
+    assert "must be a whole number" in text and "in deadline_ms" in text and "key 'bob'" in text
 
 
 @pytest.mark.parametrize("ends", [lambda: ((1,), ("bob", 2)), lambda: sys.exit(1), lambda: 1 / 0])

@@ -285,7 +285,7 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
         (
             lambda: unskew.balance(events, "key", channels="auto").aggregate(n="count").writeStream.start("x"),
             ArgumentError,
-            "needs an interval to keep to",
+            "needs a trigger with an interval",
         ),
         (lambda: unskew.balance(events, "key", interval="soon"), ArgumentError, "not a duration, got 'soon'"),
         (lambda: unskew.balance(events, "key", interval=0), ArgumentError, "at least 1, got 0"),

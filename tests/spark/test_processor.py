@@ -309,7 +309,7 @@ def test_what_spark_refuses_in_init_is_refused_when_the_stream_is_built() -> Non
     )
     assert "operation=register_timer with invalid handle state=CREATED" in refused(lambda h: h.registerTimer(5))
     assert "operation=list_timers with invalid timeMode=NoTime" in refused(lambda h: h.listTimers(), "None")
-    with pytest.raises(StateError, match="no key is at hand"):
+    with pytest.raises(StateError, match="state can be used only while a key is handled"):
         Job(Scripted(lambda handle: {"x": handle.getValueState("x", N).get()}, print))
 
 

@@ -112,7 +112,7 @@ def test_agreement_is_the_share_of_equal_choices_and_their_overlap():
     [
         ({"sources": 0}, "at least one source, got 0"),
         ({"estimate": "guessed"}, "got 'guessed'. Hint: one of global, local, probed"),
-        ({"probe_tuples": 0}, "between two probes, got 0"),
+        ({"probe_tuples": 0}, "probe_tuples must be at least 1, got 0"),
         ({"sources": np.zeros(3, np.int32)}, "one source, not negative, per tuple"),
         ({"workers": 0}, "workers, got 0"),
     ],

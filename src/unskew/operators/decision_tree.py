@@ -30,8 +30,8 @@ class DecisionTree(MergingLearner):
     Yields one row per batch: ``leaves``, ``rows`` (labelled rows that it has grown from) and ``model``, which
     `DecisionTreeModel.from_json` reads.
 
-    Costs O(bins) per row and feature. The driver holds leaves * features * classes histograms, and writes them to the
-    control log with every batch.
+    Costs O(bins) per row and feature. The driver holds leaves * features * classes histograms, and writes them to
+    the record of every batch.
 
     Parameters
     ----------

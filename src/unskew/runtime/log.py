@@ -62,7 +62,12 @@ class RecordLog:
         where = f"{self.files.root}/prepared/{batch_id}"
         record = load(Record, data, where=where)
         if record.format != FORMAT:
-            raise CheckpointError("this record has another format", where=where, got=record.format)
+            raise CheckpointError(
+                "this record has another format",
+                where=where,
+                got=record.format,
+                hint="another version of unskew wrote it: use that version, or a new checkpointLocation",
+            )
         return record
 
     def is_committed(self, batch_id: int) -> bool:

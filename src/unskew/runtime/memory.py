@@ -17,7 +17,7 @@ def memory_budgets(memory_bytes: int | Sequence[int] | None) -> tuple[int, ...]:
         return ()
     budgets = tuple(memory_bytes) if isinstance(memory_bytes, (list, tuple)) else (memory_bytes,)
     if not budgets:
-        raise ArgumentError("memory is one number of bytes, or one for each channel", where="memory_bytes", got=())
+        raise ArgumentError("memory_bytes must be one number, or one for each channel", where="memory_bytes", got=())
     for each in budgets:
         require_number("memory_bytes", each, 0)
     return budgets

@@ -29,7 +29,7 @@ class Scaling:
     def __init__(self, trigger_seconds: float, max_channels: int) -> None:
         if not trigger_seconds > 0:
             raise ArgumentError(
-                'channels="auto" needs an interval to keep to', hint='trigger(processingTime="10 seconds")'
+                'channels="auto" needs a trigger with an interval', hint='trigger(processingTime="10 seconds")'
             )
         self._trigger_seconds, self._max_channels = trigger_seconds, max_channels
         self._shares: deque[float] = deque(maxlen=BATCHES)

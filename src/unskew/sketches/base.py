@@ -71,7 +71,10 @@ def hash_column(column: Column, name: str = "hashes") -> NDArray[np.int64]:
         column = column.combine_chunks()
     if isinstance(column, pa.Array):
         if column.null_count:
-            raise KeyTypeError(f"the column {name} has {column.null_count} nulls", hint="a null key has a hash as well")
+            raise KeyTypeError(
+                f"the column {name} has {column.null_count} nulls",
+                hint="pass hashes of keys; a null key has a hash, too",
+            )
         got: object = column.type
         array = column.to_numpy() if column.type == pa.int64() else None
     else:

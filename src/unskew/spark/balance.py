@@ -112,7 +112,9 @@ def balance(
     count = _checked_channels(channels, cores, slots)
     chosen, when = _planner(planner, tolerance, plan)
     if events.isStreaming and sample is not None:
-        raise ArgumentError("a stream is counted batch by batch", where="sample", got=sample, hint="leave it out")
+        raise ArgumentError(
+            "`sample` is for static rows, and this is a stream", where="sample", got=sample, hint="leave it out"
+        )
     if not events.isStreaming:
         _check_static(
             sample,
@@ -130,7 +132,7 @@ def balance(
         )
     batches, pause_ms = (1, microseconds(interval) // 1000) if isinstance(interval, str) else (interval, 0)
     if pause_ms < 0:
-        raise ArgumentError("time does not run backwards", where="interval", got=interval, hint='"30 seconds"')
+        raise ArgumentError("an interval must not be negative", where="interval", got=interval, hint='"30 seconds"')
     for what, number, least in (
         ("interval", batches, 1),
         ("window", window, 1),
@@ -170,26 +172,33 @@ def _checked_channels(channels: int | str | None, cores: int, slots: int) -> int
     if channels is None or channels == AUTO:
         return min(cores, slots)
     if isinstance(channels, bool) or not isinstance(channels, (int, np.integer)) or not 1 <= channels <= slots:
-        raise ArgumentError(f'channels is a whole number from 1 to {slots}, or "auto"', got=channels, where="channels")
+        raise ArgumentError(
+            f'channels must be a whole number from 1 to {slots}, or "auto"', got=channels, where="channels"
+        )
     return int(channels)
 
 
 def _planner(given: str | Planner, tolerance: float | None, plan: str | None) -> tuple[Planner, Any]:
     """Return the planner with its tolerance, and when it plans."""
     if plan not in (None, "own", "ahead"):
-        raise ArgumentError('a plan is made from the batch\'s "own" counts, or "ahead"', got=plan, where="plan")
+        raise ArgumentError('plan must be "own" or "ahead"', got=plan, where="plan")
     if tolerance is not None:
         require_number("tolerance", tolerance, whole=False)
         if not 0 <= tolerance < 1:
             what = "a tolerance is a share of the mean load, from 0 to below 1"
             raise ArgumentError(what, got=tolerance, where="tolerance", hint="0.05")
     if not isinstance(given, (str, Planner)):
-        raise ArgumentError("this is no planner", got=given, where="planner", hint=f"one of {', '.join(PLANNERS)}")
+        raise ArgumentError("this is not a planner", got=given, where="planner", hint=f"one of {', '.join(PLANNERS)}")
     kind = PLANNERS[given] if isinstance(given, str) else type(given)
     when = plan or ("own" if kind.for_balance else "ahead")
     if not isinstance(given, str):
         if tolerance is not None:
-            raise ArgumentError("this planner has its own tolerance", got=tolerance, where="tolerance")
+            raise ArgumentError(
+                "tolerance works only with the name of a planner",
+                got=tolerance,
+                where="tolerance",
+                hint="give it to the planner",
+            )
         return given, when
     if tolerance is None and when == "own" and "tolerance" in inspect.signature(kind).parameters:
         tolerance = OWN_TOLERANCE
@@ -201,12 +210,14 @@ def _scheme(split: str | Splitter | None) -> Splitter | None:
     if split is None or split == AUTO:
         return None
     if not isinstance(split, (str, Splitter)):
-        raise ArgumentError("this is no splitting scheme", where="split", got=split, hint='"auto", "pkg" or a Splitter')
+        raise ArgumentError(
+            "this is not a splitting scheme", where="split", got=split, hint='"auto", "pkg" or a Splitter'
+        )
     if isinstance(split, str):
         split = splitter(split)
     if split.shares_memory or not split.online:
         raise ArgumentError(
-            f"{split.name} needs one memory for all tasks, or tuples that are still to come",
+            f"a query cannot use {split.name}: tasks would have to share memory, or know tuples that are yet to come",
             where="split",
             hint="choose auto, pkg, greedy-d, d-choices, w-choices or shuffle",
         )

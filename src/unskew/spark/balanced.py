@@ -244,7 +244,7 @@ class Balanced(Grouped):
         """
         if not isinstance(other, Balanced):
             raise ArgumentError(
-                "balanced rows are grouped with balanced rows",
+                "cogroup takes other balanced rows",
                 got=type(other).__name__,
                 hint="cogroup(unskew.balance(other, key))",
             )
@@ -264,7 +264,8 @@ class Balanced(Grouped):
     def _static(self) -> BalancedBatch:
         if self.events.isStreaming:
             raise ArgumentError(
-                "this is for static rows, and these stream", hint="applyInPandasWithState, apply_per_key or agg"
+                "this method is for static rows, and this is a stream",
+                hint="applyInPandasWithState, apply_per_key or agg",
             )
         channels, planning = self.settings.channels, self.settings.planning
         return BalancedBatch(
@@ -276,7 +277,7 @@ class Balanced(Grouped):
         if self.span is not None:
             raise ArgumentError("windows are for aggregates", got=operator, hint="group by the key alone")
         if not isinstance(operator, Operator):
-            raise ArgumentError("this is no operator", got=operator, hint="one of unskew.operators, or your own")
+            raise ArgumentError("this is not an operator", got=operator, hint="one of unskew.operators, or your own")
         return self._run(operator, output_schema)
 
 

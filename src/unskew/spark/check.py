@@ -58,7 +58,7 @@ def problems(spark: Any) -> list[Problem]:
             "this is not a Spark session", got=type(spark).__name__, hint="unskew.spark.session() gives one"
         )
     if is_stopped(spark):
-        raise SessionError("the Spark session is stopped", hint="build it anew")
+        raise SessionError("the Spark session is stopped", hint="build a new one")
     found = []
     if not spark.version.startswith(f"{SPARK_VERSION}."):
         what = f"Spark is {spark.version}, not {SPARK_VERSION}"

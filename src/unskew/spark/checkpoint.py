@@ -30,8 +30,7 @@ def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity, oper
             raise CheckpointError(
                 "this checkpoint was written by an older unskew",
                 where=checkpoint.root,
-                hint="start with a new checkpointLocation; unskew.spark.per_key.state_of and initial_state= carry "
-                "state over where the old query was native",
+                hint="start with a new checkpointLocation; the old state cannot be taken over",
             )
         if checkpoint.names("state"):
             raise CheckpointError(

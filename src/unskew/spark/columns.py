@@ -53,7 +53,9 @@ def grouping(
     span = None
     for each in given:
         if not isinstance(each, (str, Column)):
-            raise ArgumentError("a key is the name of a column, or a column", got=each, hint='"user" or F.col("user")')
+            raise ArgumentError(
+                "a key must be the name of a column, or a column", got=each, hint='"user" or F.col("user")'
+            )
         call = None if isinstance(each, str) else read_call(events.sparkSession, each)
         if isinstance(each, str):
             names.append(each)
@@ -62,7 +64,7 @@ def grouping(
         elif span is None:
             span = _span(events, each, call, len(names))
         else:
-            raise ArgumentError("there may be one window", got=str(each), hint="leave one out")
+            raise ArgumentError("only one window is possible", got=str(each), hint="leave one out")
     for name in names:
         if name not in events.columns:
             hint = did_you_mean(name, events.columns)
@@ -71,7 +73,7 @@ def grouping(
             raise ArgumentError("a column is named twice", where="the key", got=name, hint="name it once")
         check_key_type(name, events.schema[name].dataType.simpleString())
     if not names:
-        raise ArgumentError("a stream is balanced by a key", got=given, hint="name a column beside the window")
+        raise ArgumentError("there is no key", got=given, hint="name a column beside the window")
     if span is not None and span.place == len(names):
         span = replace(span, place=None)
     return tuple(names), span
@@ -80,7 +82,7 @@ def grouping(
 def _name(events: DataFrame, column: Column) -> str:
     read = read_selected(events, column)
     if read is None or read[1] is None:
-        raise ArgumentError("a key is a column of the stream", got=str(column), hint=NAME_IT)
+        raise ArgumentError("a key must be a column of the stream", got=str(column), hint=NAME_IT)
     return read[1]
 
 
@@ -89,7 +91,7 @@ def _span(events: DataFrame, column: Column, call: Call, place: int) -> Span:
     durations = [each.literal for each in rest if each.literal is not None]
     if call.clause or not durations or len(durations) < len(rest):
         raise ArgumentError(
-            "a window is on a column of times and has fixed durations",
+            "a window needs a column of times and fixed durations",
             got=str(column),
             hint='F.window("ts", "5 minutes") or F.session_window("ts", "5 minutes")',
         )
@@ -160,7 +162,7 @@ class Aggregates:
             raise ColumnError("a column of the stream has the name that this expression needs", got=text)
         known = self._expressions.setdefault(text, argument)
         if not self._events.select(known).sameSemantics(self._events.select(argument)):  # two functions of one name
-            raise ArgumentError("two different expressions read the same", got=text, hint=NAME_IT)
+            raise ArgumentError("two different expressions have the same text", got=text, hint=NAME_IT)
         return quoted(text)
 
 

@@ -54,7 +54,7 @@ class Grouped:
         as_dict = exprs[0] if len(exprs) == 1 and isinstance(exprs[0], dict) else {}
         columns = from_dict(as_dict) if as_dict else [each for each in exprs if isinstance(each, Column)]
         if not columns or len(columns) < len(exprs):
-            raise ArgumentError("aggregates are columns, or one dictionary", got=exprs, hint='F.sum("amount")')
+            raise ArgumentError("aggregates must be columns, or one dictionary", got=exprs, hint='F.sum("amount")')
         for each in columns:
             Aggregates(self.events).of(each)  # our errors are clearer than Spark's
         native = self._spark_groups().agg(*exprs)
@@ -159,7 +159,7 @@ class Grouped:
         events, schema = self.events, arrow_schema(self.events)
         if not events.isStreaming:
             raise ArgumentError(
-                "this is for streams, and these rows are static",
+                "this method is for streams, and these rows are static",
                 hint="applyInPandas or cogroup; Spark's own groupBy(...).agg(...) has no skew to remove",
             )
         bound = operator.bind(schema, self.key)

@@ -41,7 +41,9 @@ def tagged(key: str | Sequence[str], **streams: DataFrame) -> DataFrame:
     """
     names = (key,) if isinstance(key, str) else tuple(key or ())
     if not names:
-        raise ArgumentError("streams are put together by a key", where="key", hint='name its columns: "user"')
+        raise ArgumentError(
+            "there is no key to put the streams together by", where="key", hint='name its columns: "user"'
+        )
     for name, stream in streams.items():
         require_frame(stream, name)
     if len(streams) < 2:

@@ -93,7 +93,7 @@ def find_tick(facts: BatchFacts) -> int:
     found = [index for index, source in enumerate(facts.sources) if f'"{TICK_KEY}"' in source]
     if len(found) != 1:
         raise CheckpointError(
-            f"one source should be unskew's tick, {len(found)} are",
+            f"the batch has {len(found)} ticks of unskew among its sources instead of one",
             where=f"offsets/{facts.batch_id}",
             got=facts.sources,
             hint="was the checkpoint made by a query without unskew? A balanced query needs a checkpoint of its own",

@@ -71,7 +71,7 @@ class BalancedQuery:
         """
         slots = self._settings.channels.slots
         if isinstance(channels, bool) or not isinstance(channels, int) or not 1 <= channels <= slots:
-            raise ArgumentError(f"channels is a whole number from 1 to {slots}", got=channels)
+            raise ArgumentError(f"channels must be a whole number from 1 to {slots}", got=channels)
         self._log.ask(channels=channels)
 
     def limit_memory(self, memory_bytes: int | Sequence[int] | None) -> None:

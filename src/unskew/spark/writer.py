@@ -191,7 +191,7 @@ class BalancedWriter:
         interval = self._trigger.get("processingTime")
         if not interval:
             raise ArgumentError(
-                'channels="auto" needs an interval to keep to', hint='call trigger(processingTime="10 seconds")'
+                'channels="auto" needs a trigger with an interval', hint='call trigger(processingTime="10 seconds")'
             )
         return replace(settings, channels=replace(settings.channels, trigger_seconds=microseconds(interval) / 1e6))
 
@@ -206,7 +206,7 @@ class BalancedWriter:
 
 def _require_text(where: str, given: object) -> None:
     if not isinstance(given, str) or not given:
-        raise ArgumentError("this is a name", where=where, got=given, hint="give it as text")
+        raise ArgumentError("this must be text, and not empty", where=where, got=given, hint="give it as text")
 
 
 def _for_tick(files: Files) -> str:

@@ -48,7 +48,7 @@ class DChoices(HeavyKeys):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.tolerated_share < 1:
-            raise ArgumentError("the tolerated share is one of all tuples", where=self.name, got=self.tolerated_share)
+            raise ArgumentError("tolerated_share must be from 0 to below 1", where=self.name, got=self.tolerated_share)
 
     def most_channels(self, workers: int) -> int:
         return workers

@@ -57,9 +57,9 @@ class HeavyKeys(Splitter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.threshold is not None and not 1e-6 <= self.threshold <= 1:
-            raise ArgumentError("the threshold is a share of the tuples", where=self.name, got=self.threshold)
+            raise ArgumentError("threshold must be a share of the tuples", where=self.name, got=self.threshold)
         if self.refresh_tuples < 1:
-            raise ArgumentError("there must be tuples between two looks", where=self.name, got=self.refresh_tuples)
+            raise ArgumentError("refresh_tuples must be at least 1", where=self.name, got=self.refresh_tuples)
 
     @abstractmethod
     def split(self, hashes: Hashes, shares: NDArray[np.float64], workers: int) -> SplitKeys:

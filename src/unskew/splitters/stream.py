@@ -103,7 +103,7 @@ def split_stream(
     if estimate not in get_args(Estimate):
         raise ArgumentError("there is no such estimate", got=estimate, hint=f"one of {', '.join(get_args(Estimate))}")
     if probe_tuples < 1:
-        raise ArgumentError("there must be tuples between two probes", got=probe_tuples)
+        raise ArgumentError("probe_tuples must be at least 1", got=probe_tuples)
     if scheme.shares_memory and estimate != "global" and count > 1:
         raise ArgumentError(
             f"{scheme.name} keeps one owner per key, on which all sources have to agree",

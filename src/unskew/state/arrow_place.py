@@ -158,7 +158,7 @@ def located(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
         raise CheckpointError(
             f"this place cannot be reached from Python: {error}",
             where=uri,
-            hint="see docs/guides/clusters.md for what executors need to reach a checkpoint",
+            hint='the guide "Run on a cluster" says what executors need to reach a checkpoint',
         ) from None
 
 

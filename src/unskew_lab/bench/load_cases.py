@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,8 @@ from pyspark.sql import functions as sql
 
 import unskew
 from unskew.errors import StateError
+from unskew.hashing import hash_keys
+from unskew.routing.table import DEFAULT_SLOTS, RoutingTable
 from unskew.testing import write_batches
 from unskew_lab.bench.count_and_sum import OUTPUT, STATE, lean_count_and_sum
 from unskew_lab.bench.streams import SCHEMA, read_files
@@ -40,10 +43,11 @@ class Run:
     def size(self, whole: int) -> int:
         return max(int(whole * self.scale), 1)
 
-    def write(self, name: str, rows: int, *columns: str, files: int = 1) -> Path:
-        """Write rows with a column ``id`` to Parquet files."""
+    def write(self, name: str, rows: int, *columns: str, group_bytes: int = 128 * MEGABYTE) -> Path:
+        """Write rows with a column ``id`` to a Parquet file, in row groups of a size."""
         folder = self.home / name
-        self.spark.range(0, rows, 1, files).selectExpr(*columns).write.parquet(str(folder))
+        writer = self.spark.range(0, rows, 1, 1).selectExpr(*columns).write
+        writer.option("parquet.block.size", group_bytes).parquet(str(folder))
         return folder
 
     def finish(self, stage: Any, checkpoint: str = "checkpoint", during: Callable[[Any], None] | None = None) -> Any:
@@ -116,7 +120,7 @@ def faster_than_the_job(run: Run) -> str:
 def ten_million_rows(run: Run) -> str:
     """One batch, a function per key, counted and planned."""
     rows = run.size(10_000_000)
-    folder = run.write("input", rows, SKEWED.format(keys=max(rows // 100, 10)), VALUE, files=1)
+    folder = run.write("input", rows, SKEWED.format(keys=max(rows // 100, 10)), VALUE)
     balanced = unskew.balance(read_files(run.spark, folder), "key", channels=8)
     run.finish(balanced.apply_per_key(lean_count_and_sum, OUTPUT, STATE))
     run.insist(run.last_of_each_key(), sums(run.spark.read.parquet(str(folder))))
@@ -146,10 +150,13 @@ def describe_large(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) 
 
 
 def rows_of_a_megabyte(run: Run) -> str:
-    """Two batches with strings of a megabyte each, 2 GB together."""
+    """A batch with strings of a megabyte each, 1 GB together.
+
+    Spark's reader holds up to 4,096 rows of a row group at once, whatever their size, so row groups are small.
+    """
     rows = run.size(1000)
     columns = (f"concat('k', id % {max(rows // 10, 1)}) AS key", "repeat(md5(cast(id AS string)), 32768) AS value")
-    folder = run.write("input", rows, *columns)
+    folder = run.write("input", rows, *columns, group_bytes=16 * MEGABYTE)
     schema = "key string, value string"
     balanced = unskew.balance(read_files(run.spark, folder, schema), "key", channels=4)
     fields = "size long, sum long"
@@ -171,10 +178,12 @@ def hoard(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterat
 
 
 def state_of_100_megabytes(run: Run) -> str:
-    """One key of 20 grows to 100 MB in five batches, and moves to another channel when the query is resized."""
-    step, letters = run.size(20 * MEGABYTE), "abcdefghijklmnopqrst"
-    sizes = [step, *([step // 1000] * (len(letters) - 1))]
-    batch = pd.DataFrame({"key": list(letters), "value": [float(size) for size in sizes]})
+    """One key of 20 grows to 100 MB in five batches, and moves because its channel goes when the query is resized."""
+    step, letters = run.size(20 * MEGABYTE), list("abcdefghijklmnopqrst")
+    channels = RoutingTable.initial(4, DEFAULT_SLOTS).lookup(hash_keys(pa.table({"key": letters}), "key"))
+    large = int(np.argmax(channels == 3))
+    sizes = [step if at == large else step // 1000 for at in range(len(letters))]
+    batch = pd.DataFrame({"key": letters, "value": [float(size) for size in sizes]})
     write_batches(run.home / "input", [pa.Table.from_pandas(batch)] * 5)
     fields = "size long, sum long"
 
@@ -196,6 +205,8 @@ def state_of_100_megabytes(run: Run) -> str:
     held = unskew.read_state(run.spark, str(run.home / "checkpoint"))
     run.insist(held.selectExpr("key", "cast(length(state.held) AS long) AS size", "crc32(state.held) AS sum"), truth)
     moved = sum(each.moved_bytes for each in query.figures)
+    if moved < 5 * step:
+        raise StateError("the large key has not moved", got=moved)
     return f"a function per key; {moved / 1e6:,.0f} MB of state moved"
 
 

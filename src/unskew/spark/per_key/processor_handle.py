@@ -187,7 +187,11 @@ class ProcessorHandle(StatefulProcessorHandle):
         elif name in self._known and self._known[name].kind == kind:
             parsed = self._known[name].schemas
         else:
-            raise ArgumentError("init asks for other state here than on the driver", got=name, hint="always the same")
+            raise ArgumentError(
+                "init asks for other state here than on the driver",
+                got=name,
+                hint="ask for the same variables in every call of init",
+            )
         if name in (TIMERS, DEADLINE):
             raise ArgumentError("this name is taken", where="state variable", got=name, hint="choose another one")
         self.described[name] = Described(kind, name, parsed, ttl_ms or None)

@@ -98,7 +98,11 @@ class Variable(ABC):
     def _group(self) -> int:
         group = self._turn.group
         if group is None:
-            raise StateError("no key is at hand", where=f"state {self.name!r}", hint="use state in the handle methods")
+            raise StateError(
+                "state can be used only while a key is handled",
+                where=f"state {self.name!r}",
+                hint="use state in the handle methods",
+            )
         return group
 
     def _content(self) -> Any:
