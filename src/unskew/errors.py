@@ -168,7 +168,7 @@ def require_fields(value: Any) -> None:
 
     >>> @dataclasses.dataclass
     ... class Box:
-    ...     sides: "int | None"
+    ...     sides: int | None
     >>> require_fields(Box("four"))
     Traceback (most recent call last):
     unskew.errors.ArgumentError: sides must be a whole number or None, got 'four'.
