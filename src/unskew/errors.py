@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import math
 import re
 from collections.abc import Iterable
 from numbers import Integral, Real
+from typing import Any
 
 # as Spark's own `spark.redaction.regex`, and what clouds and Kafka call theirs
 SECRET = re.compile(r"secret|passw(?:or)?d|token|credential|(?:access|account|api)[._-]?key|signature", re.IGNORECASE)
@@ -132,3 +134,56 @@ def require_number(
         bounds = [f"at least {least}"] * (least > -math.inf) + [f"at most {most}"] * (most < math.inf)
         what = f"must be {'a whole' if whole else 'a'} number{', ' * bool(bounds)}{' and '.join(bounds)}"
         raise ArgumentError(what, where=where, got=given)
+
+
+def require_list(where: str, given: Any) -> tuple[Any, ...]:
+    """Return several names or labels as a tuple. Raise `ArgumentError` if they are not a list; a word is none.
+
+    >>> require_list("classes", ["yes", "no"])
+    ('yes', 'no')
+    >>> require_list("classes", "yes")
+    Traceback (most recent call last):
+    unskew.errors.ArgumentError: this must be a list, got 'yes' (in classes). Hint: such as ['yes'].
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        hint = f"such as [{given!r}]" if isinstance(given, str) else None
+        raise ArgumentError("this must be a list", where=where, got=given, hint=hint)
+    return tuple(given)
+
+
+_KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    "None": ("None", type(None)),
+    "bool": ("True or False", bool),
+    "float": ("a number", Real),
+    "int": ("a whole number", Integral),
+    "str": ("a word", str),
+    "tuple[str, ...]": ("several words", (tuple, list)),
+}
+
+
+def require_fields(value: Any) -> None:
+    """Raise `ArgumentError` unless each field of a dataclass holds what it is annotated with.
+
+    Fields of other types than numbers, flags and words are left alone. Flags are not numbers.
+
+    >>> @dataclasses.dataclass
+    ... class Box:
+    ...     sides: int | None
+    >>> require_fields(Box("four"))
+    Traceback (most recent call last):
+    unskew.errors.ArgumentError: sides must be a whole number or None, got 'four'.
+    """
+    for field in dataclasses.fields(value):
+        given, kinds = getattr(value, field.name), str(field.type).split(" | ")
+        if all(kind in _KINDS for kind in kinds) and not any(_holds(given, kind) for kind in kinds):
+            raise ArgumentError(f"{field.name} must be {' or '.join(_KINDS[kind][0] for kind in kinds)}", got=given)
+        if isinstance(given, int) and not -(2**63) <= given < 2**63:
+            raise ArgumentError(f"{field.name} has more than 64 bits", got=given)
+
+
+def _holds(given: object, kind: str) -> bool:
+    if isinstance(given, bool):
+        return kind == "bool"
+    if isinstance(given, (tuple, list)) and not all(isinstance(word, str) for word in given):
+        return False
+    return isinstance(given, _KINDS[kind][1])

@@ -34,7 +34,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def __getitem__(self, name: str) -> type[T]:
         self._load()
-        if name not in self._members:
+        if not isinstance(name, str) or name not in self._members:
             hint = did_you_mean(str(name), sorted(self._members))
             raise ArgumentError(f"there is no {self.family} of that name", got=name, hint=hint)
         return self._members[name]
@@ -50,7 +50,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         self._load()
-        return name in self._members
+        return isinstance(name, str) and name in self._members
 
     def __iter__(self) -> Iterator[str]:
         self._load()

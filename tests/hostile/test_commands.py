@@ -30,8 +30,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / name).write_bytes(data)
     (folder / "folder.csv").mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return folder
 
+
+GATEWAY = ["kafka", "gateway", "--source", "rate", "--key", "value", "--topic", "t", "--servers", "127.0.0.1:1"]
 
 WRONG: dict[str, tuple[list[str], str]] = {
     "no file": (["plan", "nope.csv"], "no such file, got 'nope.csv'"),
@@ -49,18 +52,45 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no workload": (["workload", "zipff"], "did you mean 'zipf'"),
     "no job": (["run", "nope.toml"], "nope.toml"),
     "no results": (["report", "nope"], "nope"),
+    "a planner's parameter": (["plan", "good file.csv", "--set", "nope=1"], "has no parameter 'nope'"),
+    "a planner's parameter in words": (["plan", "good file.csv", "--set", "window=x"], "window must be a whole number"),
+    "a planner's huge parameter": (["plan", "good file.csv", "--set", f"window={10**30}"], "more than 64 bits"),
+    "no keys": (["split", "nope.txt"], "nope.txt"),
+    "no scheme": (["split", "good file.csv", "--scheme", "pkgg"], "did you mean 'pkg'"),
+    "no workers": (["split", "good file.csv", "--workers", "0"], "workers, got 0"),
+    "too many choices": (["split", "good file.csv", "--scheme", "greedy-d", "--choices", "99999999999"], "choices"),
+    "too many sources": (["split", "good file.csv", "--sources", "9" * 30], "sources"),
+    "no estimate": (["split", "good file.csv", "--estimate", "guess"], "one of global, local, probed"),
+    "no benchmark": (["bench", "nope"], "nope"),
+    "no benchmark among all": (["bench", "all", "--only", "nope"], "nope"),
+    "minutes below zero": (["bench", "soak", "--minutes", "-1"], "minutes"),
+    "no paper": (["paper", "nope"], "nope"),
+    "nothing to simulate": (["simulate", "nope"], "nothing of that name to simulate"),
+    "no machines": (["simulate", "flux", "--nodes", "0", "--loaded", "0"], "0"),
+    "no routing": (["simulate", "flux", "--routing", "nope"], "nope"),
+    "no seed": (["simulate", "flux", "--seed", "-1"], "--seed"),
+    "words for channels": (["simulate", "scale", "--channels", "x"], "x"),
+    "nobody to compare": (["simulate", "kafka", "--contenders", ""], "nobody to compare"),
+    "plots in a file": (["simulate", "flux", "--out", "good file.csv"], "plots need a folder"),
+    "no port": (["kafka", "up", "--port", "99999999"], "at most 65535"),
+    "no command of kafka": (["kafka", "upp"], "upp"),
+    "no broker": (["kafka", "gateway", "--source", "rate", "--key", "value", "--topic", "t"], "unskew kafka up"),
+    "no share": ([*GATEWAY, "--share", "3/2"], "a share is I/N"),
+    "no planner of the gateway": ([*GATEWAY, "--planner", "smalop"], "did you mean 'smalops'"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_one_line_that_says_what(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_that_says_what(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments, message = WRONG[name]
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     told = capsys.readouterr()
     assert ended.value.code == 2
     assert message in " ".join(told.err.split()), told.err
     assert "Traceback" not in told.err + told.out
+    assert sorted(tmp_path.rglob("*")) == before, "nothing is written"
 
 
 def test_an_error_of_the_system_is_one_line_and_one_object(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

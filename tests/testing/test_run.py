@@ -106,6 +106,13 @@ def test_moves_put_keys_where_they_belong() -> None:
     assert result.state["value.n"].to_pylist() == [2, 2, 2]
 
 
+def test_a_nan_that_comes_to_the_sink_twice_is_the_same() -> None:
+    rows = pa.table({"user": [1], "value": [float("nan")]})
+    for seed in range(20):
+        result = run(Aggregate(most="max(value)"), [ABORT(), rows], key="user", seed=seed)
+        assert repr(result.outputs[0].to_pylist()) == "[{'user': 1, 'most': nan}]"
+
+
 def test_the_same_seed_gives_the_same_steps() -> None:
     rows = batches(0)
     first, again, other = (disturbed(rows, key="user", channels=3, seed=seed) for seed in (1, 1, 2))

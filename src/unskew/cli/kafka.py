@@ -12,7 +12,7 @@ from typer import Option
 from unskew.bars import counted
 from unskew.cli.options import SOURCES, Column, Master, Planner, Schema, SourceOption, Where, Words, pairs
 from unskew.cli.output import Json, console, errors, print_json, print_table
-from unskew.errors import ArgumentError, SessionError
+from unskew.errors import ArgumentError, SessionError, require_number
 
 if TYPE_CHECKING:
     from unskew.kafka.broker import Broker
@@ -45,6 +45,8 @@ def up(
     """
     from unskew.kafka.broker import default_folder, start
 
+    if port is not None:
+        require_number("--port", port, 1, 65535)
     with errors.status("starting a broker ..."):
         broker = start(folder or default_folder(), port=port)
     _say(broker, json_output)
@@ -258,6 +260,6 @@ def _last_cause(error: Exception) -> str:
 
 def _share(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit()):
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
         raise ArgumentError("expected I/N", where="--share", got=text, hint="0/2 and 1/2 for two gateways")
     return int(index), int(count)

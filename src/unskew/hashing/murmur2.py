@@ -14,7 +14,7 @@ import pyarrow as pa
 from numba import njit, uint32, uint64
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError, ColumnError, require_number
 from unskew.hashing.buffers import byte_ranges, is_bytes
 from unskew.hashing.kernels import _read_half
 from unskew.hashing.xxhash64 import xxhash64
@@ -40,6 +40,7 @@ def murmur2(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
 
 def kafka_partitions(column: pa.Array | pa.ChunkedArray, partitions: int) -> NDArray[np.int32]:
     """Return the partition that Kafka's partitioner chooses for every key: ``(murmur2 & 0x7fffffff) % partitions``."""
+    require_number("partitions", partitions, most=2**31 - 1)
     if partitions < 1:
         raise ArgumentError("a topic has at least one partition", got=partitions)
     return (murmur2(column) & np.int32(0x7FFFFFFF)) % np.int32(partitions)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError, did_you_mean
+from unskew.errors import ArgumentError, ColumnError, did_you_mean, require_list
 from unskew.hashing.folds import fold_of
 
 SPARK_SEED = 42
@@ -65,11 +65,15 @@ def hash_keys(rows: pa.Table | pa.RecordBatch, key: str | Sequence[str]) -> NDAr
     Traceback (most recent call last):
     unskew.errors.ColumnError: there is no column of that name, got 'usr'. Hint: did you mean 'user'.
     """
-    names = [key] if isinstance(key, str) else list(key)
+    if not isinstance(rows, pa.Table | pa.RecordBatch):
+        raise ArgumentError("rows must be an Arrow table or record batch", got=rows)
+    names = [key] if isinstance(key, str) else require_list("key", key)
     return xxhash64([_key_column(rows, name) for name in names], names=names)
 
 
 def _key_column(rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
+    if not isinstance(name, str):
+        raise ColumnError("a key column is given by its name", got=name, hint=f"one of {', '.join(rows.schema.names)}")
     places = rows.schema.get_all_field_indices(name)
     if not places:
         raise ColumnError("there is no column of that name", got=name, hint=did_you_mean(name, rows.schema.names))

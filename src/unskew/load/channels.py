@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.errors import StatisticsError
-from unskew.load.statistics import checked_column
+from unskew.errors import StatisticsError, require_fields
+from unskew.load.statistics import checked_column, floats
 
 Column = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ class ChannelUse:
     lag_tuples: Column | None = None  # per channel: rows that wait for it at the end of the interval
 
     def __post_init__(self) -> None:
+        require_fields(self)
         if not self.window_seconds > 0:
             raise StatisticsError("a window must last longer than 0 seconds", got=self.window_seconds)
         if not self.move_seconds >= 0:
@@ -36,9 +37,9 @@ class ChannelUse:
         for name in ("idle_seconds", "memory_bytes", "lag_tuples"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, checked_column(given, len(given), name))
+                object.__setattr__(self, name, checked_column(given, len(floats(given, name)), name))
         if self.spilled is not None:
-            object.__setattr__(self, "spilled", np.asarray(self.spilled, bool))
+            object.__setattr__(self, "spilled", np.atleast_1d(np.asarray(self.spilled, bool)))
 
     @property
     def utilisation(self) -> Column | None:

@@ -132,7 +132,7 @@ def resource_function(choice: str | ResourceFunction) -> ResourceFunction:
     """
     if isinstance(choice, ResourceFunction):
         return choice
-    if choice not in _BY_NAME:
+    if not isinstance(choice, str) or choice not in _BY_NAME:
         hint = f"one of {', '.join(_BY_NAME)}, or a ResourceFunction"
         raise ArgumentError("there is no resource function of that name", got=choice, hint=hint)
     return _BY_NAME[choice]

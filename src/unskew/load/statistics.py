@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.errors import StatisticsError
+from unskew.errors import StatisticsError, require_number
 
 if TYPE_CHECKING:
     from unskew.load.channels import ChannelUse
@@ -59,16 +59,19 @@ class Statistics:
     use: ChannelUse | None = None
 
     def __post_init__(self) -> None:
-        hashes = np.asarray(self.hashes, np.int64)
+        hashes = _hash_column(self.hashes)
         order = np.argsort(hashes, kind="stable")
         object.__setattr__(self, "hashes", hashes[order])
         for name in ("tuples", "cost", "state"):
             object.__setattr__(self, name, checked_column(getattr(self, name), len(hashes), name)[order])
-        slots = len(np.atleast_1d(self.slot_tuples))
+        slots = len(floats(self.slot_tuples, "slot_tuples"))
         for name in ("slot_tuples", "slot_cost", "slot_state"):
             object.__setattr__(self, name, checked_column(getattr(self, name), slots, name))
         if self.keys is not None:
+            if not isinstance(self.keys, pa.Array | pa.ChunkedArray) or len(self.keys) != len(hashes):
+                raise StatisticsError("keys must be an Arrow array with a key for each hash", got=self.keys)
             object.__setattr__(self, "keys", self.keys.take(pa.array(order)))
+        require_number("distinct_keys", self.distinct_keys, most=2.0**64, whole=False)
         object.__setattr__(self, "distinct_keys", max(float(self.distinct_keys), float(len(hashes))))
         repeated = self.hashes[1:][self.hashes[1:] == self.hashes[:-1]]
         if len(repeated):
@@ -80,10 +83,10 @@ class Statistics:
     ) -> Statistics:
         """Build statistics that list every key; state and tuples default to the cost."""
         return cls(
-            np.asarray(hashes, np.int64),
-            tuples=np.asarray(cost if tuples is None else tuples, np.float64),
-            cost=np.asarray(cost, np.float64),
-            state=np.asarray(cost if state is None else state, np.float64),
+            _hash_column(hashes),
+            tuples=floats(cost if tuples is None else tuples, "tuples"),
+            cost=floats(cost, "cost"),
+            state=floats(cost if state is None else state, "state"),
             keys=keys,
         )
 
@@ -178,9 +181,30 @@ def add_up(values: NDArray[Any], by: NDArray[Any], count: int) -> Column:
     return np.bincount(by, values, count).astype(np.float64, copy=False)
 
 
+def floats(values: object, name: str) -> Column:
+    """Return `values` as a column of float64; raise `StatisticsError` if they are not numbers."""
+    try:
+        column = np.atleast_1d(np.asarray(values, np.float64))
+    except (TypeError, ValueError, OverflowError):
+        raise StatisticsError(f"{name} must be a list of numbers", got=values) from None
+    if column.ndim != 1:
+        raise StatisticsError(f"{name} must be a list of numbers", got=values)
+    return column
+
+
+def _hash_column(values: object) -> NDArray[np.int64]:
+    try:
+        hashes = np.asarray(values)
+    except ValueError:  # lists of unequal length
+        hashes = np.asarray(None)
+    if hashes.ndim != 1 or (hashes.size and hashes.dtype != np.int64 and not np.can_cast(hashes.dtype, np.int64)):
+        raise StatisticsError("hashes must be a list of whole numbers with 64 bits", got=values)
+    return hashes.astype(np.int64, copy=False)
+
+
 def checked_column(values: object, length: int, name: str) -> Column:
     """Return `values` as float64 after checking length, NaN, infinity and sign; errors name the row."""
-    column = np.atleast_1d(np.asarray(values, np.float64))
+    column = floats(values, name)
     if len(column) != length:
         raise StatisticsError(f"{name} has {len(column)} rows where {length} are needed")
     bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))

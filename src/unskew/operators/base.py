@@ -296,6 +296,8 @@ def require_column(
     schema: pa.Schema, name: str, fits: Callable[[pa.DataType], bool] | None = None, otherwise: str = ""
 ) -> pa.Field:
     """Return the one column of that name. Raise `ColumnError` if there is none, or if its type does not fit."""
+    if not isinstance(name, str):
+        raise ColumnError("a column is given by its name", got=name, hint=f"one of {', '.join(schema.names)}")
     places = schema.get_all_field_indices(name)
     if not places:
         near = difflib.get_close_matches(name, schema.names, n=1, cutoff=0.5)
@@ -311,7 +313,8 @@ def require_column(
 
 def refuse_key_names(key: Iterable[str], results: Iterable[str]) -> None:
     """Raise if a result has the name of a key column."""
-    both = sorted({*key} & {*results})
+    names = [*results]
+    both = [name for name in key if name in names]
     if both:
         raise ArgumentError("a result has the name of a key column", got=both[0], hint="rename one of them")
 

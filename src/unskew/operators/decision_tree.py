@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 from pyarrow import types
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_list
 from unskew.operators.base import require_column
 from unskew.operators.histogram import Histogram
 from unskew.operators.learner import MergingLearner, from_bytes, to_bytes
@@ -80,7 +80,7 @@ class DecisionTree(MergingLearner):
         max_depth: int = 12,
         max_leaves: int = 64,
     ) -> None:
-        self.features, self.classes = tuple(features), tuple(classes)
+        self.features, self.classes = require_list("features", features), require_list("classes", classes)
         self.growth = Growth(bins, candidates or bins, min_rows, min_gain, max_depth, max_leaves)
         self.channel_operator = Histogram("value", bins=bins).bind(MESSAGES, MESSAGE_KEY)
         DecisionTreeModel.root(self.features, self.classes)  # raises if there is none

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.hashing import xxhash64
 from unskew.operators.base import Mergeable, Numbers, refuse_key_names, require_column
 from unskew.operators.histories import as_lists
@@ -58,10 +58,11 @@ class HeavyHitters(Mergeable):
     memory = "constant"
 
     def __init__(self, item: str, *, capacity: int = 100, k: int | None = None) -> None:
+        require_number("capacity", capacity)
         if capacity < 1:
             raise ArgumentError("a sketch has at least one entry", got=capacity)
-        if k is not None and not 1 <= k <= capacity:
-            raise ArgumentError(f"k must be from 1 to {capacity}, the capacity", got=k)
+        if k is not None:
+            require_number("k, at most the capacity", k, 1, capacity)
         self.item, self.capacity, self.k = item, capacity, k
 
     def __repr__(self) -> str:

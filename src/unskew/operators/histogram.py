@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numba import njit
 from pyarrow import types
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.operators.base import Floats, Mergeable, Numbers, require_column
 from unskew.operators.lists import concatenated
 from unskew.operators.ranking import ranked
@@ -54,6 +54,7 @@ class Histogram(Mergeable):
     value_schema = pa.schema({CENTRES: pa.list_(pa.float64()), COUNTS: pa.list_(pa.int64())})
 
     def __init__(self, column: str, *, bins: int = 50) -> None:
+        require_number("bins", bins)
         if bins < 1:
             raise ArgumentError("a histogram has at least one bin", got=bins)
         self.column, self.bins = column, bins

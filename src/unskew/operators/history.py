@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numba import njit
 from pyarrow import types
 
-from unskew.errors import ArgumentError, RangeError
+from unskew.errors import ArgumentError, RangeError, require_number
 from unskew.hashing.buffers import fixed_width
 from unskew.operators.base import Clock, Floats, Mask, Numbers, Operator, OutputMode, require_column
 from unskew.operators.histories import HELD, extended, list_schema
@@ -68,6 +68,7 @@ class History(Operator):
     output_mode: OutputMode = "append"
 
     def __init__(self, rows: int, **statistics: str) -> None:
+        require_number("rows", rows)
         if rows < 1:
             raise ArgumentError("a history has at least one row", got=rows)
         if not statistics:
@@ -169,7 +170,7 @@ class Windows:
 
 
 def _parsed(name: str, text: str) -> tuple[str, str]:
-    call = _CALL.fullmatch(text)
+    call = _CALL.fullmatch(text) if isinstance(text, str) else None
     if call is None or call[1].lower() not in FUNCTIONS or not call[2]:
         hint = f"one of {', '.join(f'{function}(column)' for function in FUNCTIONS)}"
         raise ArgumentError("this is not a statistic", where=f"result {name!r}", got=text, hint=hint)

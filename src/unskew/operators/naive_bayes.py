@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 from pyarrow import types
 
-from unskew.errors import ArgumentError, ColumnError
+from unskew.errors import ArgumentError, ColumnError, require_list
 from unskew.operators.base import Floats, Mergeable, Numbers, require_column
 from unskew.operators.lists import concatenated
 from unskew.operators.reductions import valid_rows
@@ -62,7 +62,10 @@ class NaiveBayes(Mergeable):
     value_schema = pa.schema([pa.field(COUNTS, pa.list_(pa.int64()))])  # the number of rows of each class
 
     def __init__(self, label: str, classes: Sequence[str | int]) -> None:
-        self.label, self.classes = label, tuple(classes)
+        self.label, self.classes = label, require_list("classes", classes)
+        for name in self.classes:
+            if not isinstance(name, (str, int)):
+                raise ArgumentError("a class is a word or a whole number", got=name)
         if not self.classes or len(set(self.classes)) < len(self.classes):
             raise ArgumentError("name all classes, each once", got=list(classes))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.hashing import hash_keys
 from unskew.operators.base import Clock, refuse_key_names, require_column
 from unskew.operators.learner import Learner, from_bytes, to_bytes
@@ -69,6 +69,7 @@ class NaiveBayesClassifier(Learner):
         self.words, self.label, self.smoothing = words, label, smoothing
         self._counter = NaiveBayes(label, classes)
         self.classes = self._counter.classes
+        require_number("smoothing", smoothing, whole=False)
         if smoothing <= 0:
             raise ArgumentError("smoothing must be more than 0", where="smoothing", got=smoothing)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_list, require_number
 from unskew.operators.base import Clock, Mask, Numbers, Operator, OutputMode, Updated, require_column
 from unskew.operators.durations import microseconds
 from unskew.operators.histories import (
@@ -98,8 +98,8 @@ class SelfJoin(Operator):
         pair_seconds: float = 0.0,
     ) -> None:
         self.time, self.within, self.pair_seconds = time, within, pair_seconds
-        self.columns = None if columns is None else tuple(columns)
-        self.sides = () if sides is None else tuple(sides)
+        self.columns = None if columns is None else require_list("columns", columns)
+        self.sides = () if sides is None else require_list("sides", sides)
         if len(self.sides) not in (0, 2):
             raise ArgumentError("a pair has two sides", got=self.sides, hint="name a column for each")
         self._within_us = microseconds(within)
@@ -109,6 +109,7 @@ class SelfJoin(Operator):
         if self.where is not None and not isinstance(self.where, pc.Expression):
             hint = 'such as pyarrow.compute.field("left_id") < pyarrow.compute.field("right_id")'
             raise ArgumentError("the condition must be an Arrow expression", got=where, hint=hint)
+        require_number("pair_seconds", pair_seconds, whole=False)
         if pair_seconds < 0:
             raise ArgumentError("a pair cannot take negative time", got=pair_seconds)
 

@@ -60,7 +60,7 @@ class SessionAggregate(Windowed):
     def __init__(
         self, gap: str, on: str | None = None, aggregates: Mapping[str, str] | None = None, **columns: str
     ) -> None:
-        super().__init__(on, "append", {**(aggregates or {}), **columns})
+        super().__init__(on, "append", self.named(aggregates, columns))
         self.gap = gap
         self._gap = microseconds(gap)
         if self._gap <= 0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.operators.base import require_column
 
 
@@ -49,6 +49,7 @@ class TopK:
     rows: pa.Table | None = None
 
     def __post_init__(self) -> None:
+        require_number("k", self.k)
         if self.k < 1:
             raise ArgumentError("a ranking has at least one place", got=self.k)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from unskew.errors import require_fields
 from unskew.operators.base import Floats, Numbers
 from unskew.operators.histogram import CENTRES, COUNTS, kernel_shrink, kernel_sum, kernel_uniform
 from unskew.operators.lists import lengths_of, starts_of
@@ -24,6 +25,9 @@ class Growth:
     min_gain: float = 0.005  # how much purer a split must make the leaf's classes (Gini's impurity, from 0 to 1)
     max_depth: int = 12
     max_leaves: int = 64  # if too many leaves could be split, those come first whose splits help most rows
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
 
 @dataclass(frozen=True, eq=False)

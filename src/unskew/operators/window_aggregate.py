@@ -69,7 +69,7 @@ class WindowAggregate(Windowed):
         aggregates: Mapping[str, str] | None = None,
         **columns: str,
     ) -> None:
-        super().__init__(on, output_mode, {**(aggregates or {}), **columns})
+        super().__init__(on, output_mode, self.named(aggregates, columns))
         self.size, self.slide, self.offset = size, slide or size, offset
         self._size, self._slide = microseconds(self.size), microseconds(self.slide)
         if self._size <= 0:

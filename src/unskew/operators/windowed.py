@@ -73,8 +73,18 @@ class Windowed(Mergeable):
             hint = f"one of {', '.join(get_args(OutputMode))}"
             raise ArgumentError("there is no such output mode", got=output_mode, hint=hint)
         self.on, self.output_mode = on, output_mode
+        if on is not None and not isinstance(on, str):
+            raise ArgumentError("the column of times must be a name", where="on", got=on)
         self.aggregates = dict(aggregates)
         self._aggregate = Aggregate(**self.aggregates)
+
+    @staticmethod
+    def named(aggregates: Mapping[str, str] | None, columns: Mapping[str, str]) -> dict[str, str]:
+        """Return all aggregates by name, whichever way they were given."""
+        fits = isinstance(aggregates, Mapping) and all(isinstance(name, str) for name in aggregates)
+        if aggregates is not None and not fits:
+            raise ArgumentError("aggregates must map names to calls", got=aggregates, hint='such as {"n": "count"}')
+        return {**(aggregates or {}), **columns}
 
     def placed(self, place: int) -> Self:
         """Return the same operator with the window at this place among the output's columns."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_fields
 from unskew.load.statistics import Statistics
 from unskew.planners.memory import Memory
 from unskew.planners.problem import Channels, Problem
@@ -65,6 +65,9 @@ class Planner(ABC):
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
             PLANNERS.add(cls.name, cls)
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
     def knowing(self, memory: str | ResourceFunction, compute: str | ResourceFunction) -> Self:
         """Return this planner, told how an operator's state and work grow with a key's share of the rows.

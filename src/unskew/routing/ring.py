@@ -10,11 +10,12 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import ArrayLike, NDArray
 
-from unskew.errors import RoutingError
+from unskew.errors import RoutingError, require_fields
 from unskew.hashing.kernels import _rotate
 
 Words = NDArray[np.uint64]
 
+MOST_POINTS = 2**28
 _KEY_SEED_OFFSET = 0x5BD1E995
 _FACTOR_1 = np.uint64(0x87C37B91114253D5)
 _FACTOR_2 = np.uint64(0x4CF5AD432745937F)
@@ -48,8 +49,12 @@ class Ring:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        require_fields(self)
         if self.channels < 1 or self.replicas < 1:
             raise RoutingError("a ring needs at least one channel and one replica", got=(self.channels, self.replicas))
+        if self.channels * self.replicas > MOST_POINTS:
+            got = (self.channels, self.replicas)
+            raise RoutingError("a ring has at most 2**28 points", got=got, hint="use fewer replicas")
         if not 0 <= self.seed < 2**32:
             raise RoutingError("a seed must be an unsigned 32-bit integer", got=self.seed, hint="take it modulo 2**32")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from unskew.errors import RoutingError
+from unskew.errors import RoutingError, require_number
 from unskew.routing.lookup import HashIndex, slot_of
 from unskew.routing.moves import Moves
 from unskew.routing.slots import balanced_slots, resize_slots
@@ -18,6 +19,7 @@ Hashes = NDArray[np.int64]
 Channels = NDArray[np.int32]
 
 DEFAULT_SLOTS = 4096
+MOST_SLOTS = 1 << 24  # every record and every task holds the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +61,18 @@ class RoutingTable:
     names: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        hashes, owners = np.array(self.explicit_hashes, np.int64), np.array(self.explicit_channels, np.int32)
+        require_number("channels", self.channels)
+        require_number("version", self.version)
+        slots, hashes = _numbers(self.slots, np.int32, "slots"), _numbers(self.explicit_hashes, np.int64, "hashes")
+        owners = _numbers(self.explicit_channels, np.int32, "explicit channels")
         if hashes.shape != owners.shape:
             raise RoutingError("explicit entries need one channel per hash", got=(len(hashes), len(owners)))
         order = np.argsort(hashes, kind="stable")
-        split = {int(key): tuple(int(c) for c in self.split[key]) for key in sorted(self.split)}
+        split = _split(self.split)
+        if not isinstance(self.names, Mapping):
+            raise RoutingError("names must map hashes to words", got=self.names)
         for name, value in {
-            "slots": _frozen(np.array(self.slots, np.int32)),
+            "slots": _frozen(slots),
             "explicit_hashes": _frozen(hashes[order]),
             "explicit_channels": _frozen(owners[order]),
             "split": split,
@@ -81,11 +88,11 @@ class RoutingTable:
 
     def home(self, hashes: ArrayLike) -> Channels:
         """Return the channel that the slots alone give each key."""
-        return self.slots[slot_of(np.asarray(hashes, np.int64), len(self.slots))]
+        return self.slots[slot_of(_column(hashes), len(self.slots))]
 
     def lookup(self, hashes: ArrayLike) -> Channels:
         """Return the channel that owns each key; for a split key, its first candidate."""
-        return self._index.lookup(np.ascontiguousarray(hashes, np.int64), self.slots)
+        return self._index.lookup(_column(hashes), self.slots)
 
     @property
     def split_keys(self) -> Hashes:
@@ -97,18 +104,19 @@ class RoutingTable:
         return np.append(self.explicit_hashes, self.split_keys)
 
     def with_slots(self, owners: ArrayLike) -> RoutingTable:
-        return replace(self, slots=np.asarray(owners, np.int32), version=self.version + 1)
+        return replace(self, slots=_numbers(owners, np.int32, "slots"), version=self.version + 1)
 
     def with_explicit(self, hashes: ArrayLike, channels: ArrayLike) -> RoutingTable:
         """Return a table with exactly these explicit entries; those of split keys are left out."""
-        keys, owners = np.asarray(hashes, np.int64), np.asarray(channels, np.int32)
-        if self.split:
+        keys, owners = _numbers(hashes, np.int64, "hashes"), _numbers(channels, np.int32, "explicit channels")
+        if self.split and len(keys) == len(owners):
             whole = ~np.isin(keys, self.split_keys)
             keys, owners = keys[whole], owners[whole]
         return replace(self, explicit_hashes=keys, explicit_channels=owners, version=self.version + 1)
 
     def with_split(self, split: Mapping[int, tuple[int, ...]]) -> RoutingTable:
         """Return a table with exactly these split keys; their explicit entries are dropped."""
+        split = _split(split)
         keep = ~np.isin(self.explicit_hashes, np.fromiter(split, np.int64, len(split)))
         hashes, owners = self.explicit_hashes[keep], self.explicit_channels[keep]
         version = self.version + 1
@@ -143,6 +151,8 @@ class RoutingTable:
         on a channel that no longer shares a split key goes to the key's first channel; a channel that newly shares one
         starts with nothing.
         """
+        if not isinstance(other, RoutingTable):
+            raise RoutingError("only a table can replace a table", got=other)
         if len(other.slots) != len(self.slots):
             what, hint = (
                 "the tables have different numbers of slots",
@@ -226,7 +236,42 @@ def _frozen(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return array
 
 
+def _numbers(values: Any, kind: DTypeLike, what: str) -> NDArray[Any]:
+    """Return a copy of whole numbers as an array of that type; raise `RoutingError` unless they are and fit."""
+    try:
+        given = np.asarray(values)
+    except ValueError:  # lists of unequal length
+        given = np.asarray(None)
+    whole = given.dtype.kind in "iu" or (
+        given.dtype.kind == "f" and bool((np.isfinite(given) & (np.trunc(given) == given)).all())
+    )
+    if given.ndim != 1 or (given.size and not whole):
+        raise RoutingError(f"{what} must be a list of whole numbers", got=values)
+    if given.dtype != kind and given.size:
+        limits = np.iinfo(np.dtype(kind))
+        if int(given.min()) < limits.min or int(given.max()) > limits.max:
+            raise RoutingError(f"{what} must have at most {limits.bits} bits", got=(int(given.min()), int(given.max())))
+    return given.astype(kind)
+
+
+def _column(hashes: Any) -> Hashes:
+    """Return hashes as a contiguous column, without a copy where they are one."""
+    if isinstance(hashes, np.ndarray) and hashes.dtype == np.int64 and hashes.ndim == 1:
+        return np.ascontiguousarray(hashes)
+    return _numbers(hashes, np.int64, "hashes")
+
+
+def _split(given: Any) -> dict[int, tuple[int, ...]]:
+    """Return the split keys in the order of their hashes."""
+    if not isinstance(given, Mapping):
+        raise RoutingError("split must map hashes to channels", got=given)
+    keys = np.sort(_numbers(list(given), np.int64, "hashes of split keys")).tolist()
+    return {key: tuple(_numbers(given[key], np.int32, "channels of a split key").tolist()) for key in keys}
+
+
 def _check_size(channels: int, slots: int) -> None:
+    require_number("channels", channels)
+    require_number("slots", slots, most=MOST_SLOTS)
     if channels < 1:
         raise RoutingError("a table needs at least one channel", got=channels)
     if slots < channels:

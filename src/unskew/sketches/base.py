@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError, KeyTypeError, StatisticsError
+from unskew.errors import ArgumentError, KeyTypeError, StatisticsError, require_number
 
 Column: TypeAlias = NDArray[np.int64] | pa.Array | pa.ChunkedArray  # of int64
 
@@ -109,6 +109,7 @@ def share(number: float, name: str) -> Fraction:
     Shares are compared with counts exactly, so that a key on the very boundary is not lost to rounding: in floating
     point (0.8 - 0.1) * 10 is more than 7.
     """
+    require_number(name, number, whole=False)
     if not LEAST_SHARE <= number <= 1:
         raise ArgumentError(f"{name} must be a share of the stream, from {LEAST_SHARE} to 1", got=number)
     return Fraction(str(number))

@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.sketches import _arrow
-from unskew.sketches.base import Column, Sketch, count_column, hash_column
+from unskew.sketches.base import MOST_TUPLES, Column, Sketch, count_column, hash_column
 from unskew.sketches.lossy_counting import LossyCounting
+
+MOST_COUNTERS = 1024
 
 
 class SlidingLossyCounting(Sketch):
@@ -26,7 +28,7 @@ class SlidingLossyCounting(Sketch):
     error
         Share of the covered tuples by which a count may be low (epsilon).
     counters
-        Number of counters (x), at least 2. More follow the stream more closely and cost more.
+        Number of counters (x), from 2 to 1024. More follow the stream more closely and cost more.
 
     Notes
     -----
@@ -52,13 +54,15 @@ class SlidingLossyCounting(Sketch):
     """
 
     def __init__(self, window: int, error: float, counters: int = 3) -> None:
+        require_number("window", window, most=MOST_TUPLES)
         if window < 1:
             raise ArgumentError("window must be at least one tuple", got=window)
+        require_number("counters", counters, most=MOST_COUNTERS)
         if counters < 2:
             raise ArgumentError("there must be 2 counters or more", got=counters, hint="use LossyCounting for one")
         self.counters = counters
-        self.error = float(error)
         self._counters = [LossyCounting(error) for _ in range(counters)]
+        self.error = self._counters[0].error
         step = self._counters[0].window * (counters - 1)
         self.window = -(-window // step) * step
         self.stagger = self.window // (counters - 1)
@@ -146,7 +150,8 @@ class SlidingLossyCounting(Sketch):
         header, (turn, *columns) = _arrow.unpack(packed, "sliding_lossy_counting", ("counter", *names))
         error, n = _arrow.share(header, "error"), _arrow.whole(header, "n")
         counters, window = _arrow.whole(header, "counters"), _arrow.whole(header, "window")
-        _arrow.require(counters >= 2 and window >= 1, "there are too few counters or tuples", (counters, window))
+        fits = 2 <= counters <= MOST_COUNTERS and window >= 1
+        _arrow.require(fits, "there are too few counters or tuples, or too many", (counters, window))
         each_n, each_bound = header.get("counter_n", []), header.get("counter_undercount_bound", [])
         for values in (each_n, each_bound):
             _arrow.require(isinstance(values, list) and len(values) == counters, "a counter is missing", values)

@@ -10,10 +10,12 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.sketches import _arrow
 from unskew.sketches._hash_table import EMPTY, Entries, TableSketch, home, kernel_add, kernel_find, probe
 from unskew.sketches.base import Column, count_column, hash_column, share
+
+MOST_ENTRIES = 2**28
 
 
 class SpaceSaving(TableSketch):
@@ -58,8 +60,7 @@ class SpaceSaving(TableSketch):
     columns = ("hash", "count", "error")
 
     def __init__(self, capacity: int) -> None:
-        if not 1 <= capacity <= 2**28:
-            raise ArgumentError("capacity must be at least one entry and at most 2**28", got=capacity)
+        require_number("capacity", capacity, 1, MOST_ENTRIES)
         self.capacity = capacity
         super().__init__(capacity)
 
@@ -91,7 +92,8 @@ class SpaceSaving(TableSketch):
         return self._look_up(hash_column(hashes))[1]
 
     def top(self, k: int) -> pa.Table:
-        return self.entries().slice(0, k)
+        require_number("k", k, 0)
+        return self.entries().slice(0, min(k, self.capacity))
 
     def query(self, threshold: float) -> pa.Table:
         """Return the entries with ``count >= threshold * n``.
@@ -130,7 +132,9 @@ class SpaceSaving(TableSketch):
         """Read what `to_arrow` wrote; raises `FormatError` if the table is not such a sketch."""
         header, (hash_of, count, error) = _arrow.unpack(packed, "space_saving", cls.columns)
         capacity, n = _arrow.whole(header, "capacity"), _arrow.whole(header, "n")
-        _arrow.require(max(1, len(hash_of)) <= capacity <= 2**28, "the capacity does not fit the entries", capacity)
+        _arrow.require(
+            max(1, len(hash_of)) <= capacity <= MOST_ENTRIES, "the capacity does not fit the entries", capacity
+        )
         _arrow.check_entries(hash_of, count, n)
         _arrow.require(bool(((error >= 0) & (error < count)).all()), "an error is not less than its count")
         return cls(capacity)._resume(n, (hash_of, count, error))

@@ -13,7 +13,7 @@ from unskew.errors import ArgumentError, require_number
 from unskew.operators.durations import microseconds
 from unskew.planners import PLANNERS, Planner
 from unskew.planners import planner as make_planner
-from unskew.routing.table import DEFAULT_SLOTS
+from unskew.routing.table import DEFAULT_SLOTS, MOST_SLOTS
 from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.balanced import Balanced
@@ -23,7 +23,6 @@ from unskew.spark.plans import session_cores
 from unskew.splitters import Splitter, splitter
 
 AUTO = "auto"
-MOST_SLOTS = 1 << 24  # every record and every task holds the table
 OWN_TOLERANCE = 0.02  # batches that are planned by their own counts need little slack: nothing has to be predicted
 
 

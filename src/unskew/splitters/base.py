@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_fields
 from unskew.registry import Registry
 from unskew.sketches.base import Column, hash_column
 from unskew.splitters.choices import Channels, Hashes, Loads, check_workers, salts
@@ -57,6 +57,7 @@ class Splitter(ABC):
             SPLITTERS.add(cls.name, cls)
 
     def __post_init__(self) -> None:
+        require_fields(self)
         salts(self.seed, 0)
 
     def most_channels(self, workers: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, uint64
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.sketches.base import Column, hash_column
 
 Hashes = NDArray[np.int64]
@@ -26,8 +26,7 @@ def salts(seed: int, choices: int) -> Salts:
     >>> bool((salts(seed=7, choices=3)[:2] == salts(seed=7, choices=2)).all())
     True
     """
-    if not 0 <= seed < 2**63:
-        raise ArgumentError("a seed is not negative and has at most 63 bits", got=seed)
+    require_number("seed", seed, 0, 2**63 - 1)
     return _kernel_salts(np.uint64(seed), choices)
 
 
@@ -61,8 +60,11 @@ def candidates(hashes: Column, workers: int, choices: int = 2, *, seed: int = 0,
     [[7, 8, 5], [2, 8, 1], [8, 9, 3]]
     """
     check_workers(workers)
+    require_number("choices", choices, most=MOST_WORKERS)
     if choices < 1:
         raise ArgumentError("a key needs at least one choice", got=choices)
+    if not isinstance(distinct, bool):
+        raise ArgumentError("distinct must be True or False", got=distinct)
     drawn = min(choices, workers) if distinct else choices
     column = hash_column(hashes)
     found = np.empty((len(column), drawn), np.int32)
@@ -72,6 +74,7 @@ def candidates(hashes: Column, workers: int, choices: int = 2, *, seed: int = 0,
 
 def check_workers(workers: int) -> None:
     """Raise `ArgumentError` unless there is at least one worker."""
+    require_number("workers", workers)
     if not 1 <= workers <= MOST_WORKERS:
         raise ArgumentError(f"there must be between 1 and {MOST_WORKERS} workers", got=workers)
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.splitters.base import Routed, Splitter
-from unskew.splitters.choices import Channels, Hashes, Loads, Salts, kernel_draw_distinct, place, salts
+from unskew.splitters.choices import MOST_WORKERS, Channels, Hashes, Loads, Salts, kernel_draw_distinct, place, salts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,7 @@ class GreedyD(Splitter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_number("choices", self.choices, most=MOST_WORKERS)
         if self.choices < 1:
             raise ArgumentError("a key needs at least one choice", where="greedy-d", got=self.choices)
 

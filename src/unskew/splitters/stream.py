@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.sketches.base import Column, hash_column
 from unskew.splitters.base import Splitter
-from unskew.splitters.choices import Channels, Hashes, Loads, candidates, check_workers
+from unskew.splitters.choices import MOST_WORKERS, Channels, Hashes, Loads, candidates, check_workers
 
 Estimate = Literal["global", "local", "probed"]
 Feed = Literal["round-robin", "hash"]
@@ -44,6 +44,7 @@ def feed_sources(hashes: Column, sources: int, feed: Feed = "round-robin") -> Ch
     edge begins, feed the sources by that.
     """
     column = hash_column(hashes)
+    require_number("sources", sources, most=MOST_WORKERS)
     if sources < 1:
         raise ArgumentError("there must be at least one source", got=sources)
     if feed not in get_args(Feed):

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, ColumnError, did_you_mean, require_list, require_number
 from unskew.operators import Operator
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.operators.durations import microseconds
 from unskew.testing.runtime import Runtime
 from unskew.testing.steps import Event
+
+MOST_PARTS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +91,12 @@ def run(
     >>> smooth == rough, smooth.outputs[1].to_pylist()
     (True, [{'user': 'ada', 'n': 4}, {'user': 'bob', 'n': 2}])
     """
-    names = (key,) if isinstance(key, str) else tuple(key)
-    steps = list(steps)
+    if not isinstance(operator, Operator):
+        raise ArgumentError("this is not an operator", got=operator, hint='such as Aggregate(n="count")')
+    names = (key,) if isinstance(key, str) else require_list("key", key)
+    steps = list(require_list("steps", steps))
+    require_number("parts", parts, 1, MOST_PARTS)
+    require_number("seed", seed, 0)
     batches = [step for step in steps if isinstance(step, pa.Table)]
     if not batches:
         raise ArgumentError("there is no batch to run", hint="steps must hold at least one table")
@@ -113,7 +119,14 @@ def run(
 def input_schema(batches: Sequence[pa.Table], watermark: tuple[str, str] | None) -> pa.Schema:
     """Return the schema that an operator is bound to, with the event-time column marked."""
     schema = batches[0].schema
-    return schema if watermark is None else schema.with_metadata({EVENT_TIME_METADATA: watermark[0]})
+    if watermark is None:
+        return schema
+    if not isinstance(watermark, tuple) or len(watermark) != 2 or not isinstance(watermark[0], str):
+        raise ArgumentError("a watermark is a column and a delay", got=watermark, hint='such as ("ts", "10 minutes")')
+    if watermark[0] not in schema.names:
+        hint = did_you_mean(watermark[0], schema.names)
+        raise ColumnError("there is no column of that name", where="watermark", got=watermark[0], hint=hint)
+    return schema.with_metadata({EVENT_TIME_METADATA: watermark[0]})
 
 
 def _canonical(rows: pa.Table) -> pa.Table:

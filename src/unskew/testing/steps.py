@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from unskew.errors import ArgumentError, ColumnError, require_list, require_number
+from unskew.routing.table import MOST_SLOTS
+
 
 @dataclass(frozen=True)
 class ABORT:
@@ -50,9 +53,16 @@ def disturbed(
     batches: Sequence[pa.Table], *, key: str | Sequence[str], channels: int, slots: int = 64, seed: int = 0
 ) -> list[pa.Table | Event]:
     """Return the batches with random moves, aborts and restarts between them."""
-    names = (key,) if isinstance(key, str) else tuple(key)
+    names = (key,) if isinstance(key, str) else require_list("key", key)
+    require_number("channels", channels, 1, MOST_SLOTS)
+    require_number("slots", slots, 1, MOST_SLOTS)
+    require_number("seed", seed, 0)
     random, steps = np.random.default_rng(seed), list[pa.Table | Event]()
-    for batch in batches:
+    for batch in require_list("batches", batches):
+        if not isinstance(batch, pa.Table):
+            raise ArgumentError("a batch is an Arrow table", got=batch)
+        if missing := [name for name in names if name not in batch.column_names]:
+            raise ColumnError("there is no column of that name", got=missing[0], hint=f"one of {batch.column_names}")
         if batch.num_rows and channels > 1:
             for row in random.integers(batch.num_rows, size=random.integers(1, 4)).tolist():
                 values = tuple(batch.column(name)[row].as_py() for name in names)

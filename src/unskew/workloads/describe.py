@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 from unskew.hashing import xxhash64
 from unskew.workloads.base import Workload
 
@@ -67,10 +67,17 @@ def describe(
     >>> round(skew.loads[0].times_shorter, 2)
     2.14
     """
-    if n < 1:
-        raise ArgumentError("there must be rows to describe", got=n)
-    if not channels or min(channels) < 1:
-        raise ArgumentError("numbers of channels must be 1 or more", got=tuple(channels))
+    if not isinstance(workload, Workload):
+        raise ArgumentError("this is not a workload", got=workload, hint='make one with workload("zipf")')
+    require_number("n", n, 1, 2**40)
+    require_number("interval", interval, 0)
+    require_number("top", top, 0)
+    if not isinstance(channels, Sequence) or not channels:
+        raise ArgumentError("there must be numbers of channels", got=channels, hint="such as [8, 16]")
+    for number in channels:
+        require_number("channels", number)
+        if number < 1:
+            raise ArgumentError("numbers of channels must be 1 or more", got=tuple(channels))
     ids, counts = _counted(workload.keys(interval, n))
     hottest_first = np.argsort(-counts, kind="stable")
     ids, counts = ids[hottest_first], counts[hottest_first]

@@ -107,7 +107,7 @@ def _converted(value: Any, kind: type, where: str) -> Any:
         return value
     try:
         return float(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise ArgumentError("expected a number", where=where, got=value) from None
 
 

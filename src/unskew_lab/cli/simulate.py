@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from unskew.cli.output import Json, console, errors, print_json
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, require_number
 
 if TYPE_CHECKING:
     from unskew.planners.base import Planner
@@ -69,7 +69,9 @@ def simulate(
     if what not in KINDS:
         raise ArgumentError("there is nothing of that name to simulate", got=what, hint=f"one of {', '.join(KINDS)}")
     folder = out or Path("artifacts") / f"simulate-{what}"
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise ArgumentError("plots need a folder", where="--out", got=str(folder), hint="name another one")
+    require_number("--seed", seed, 0)
     if what == "kafka":
         from unskew.planners import planner as named
         from unskew_lab.cli.simulate_kafka import hot_keys, simulate_kafka
@@ -96,7 +98,7 @@ def simulate(
                 handover_seconds=1e-3 * handover_ms,
                 count=gateways,
             ),
-            [contender for contender in contenders.split(",") if contender],
+            _named("--contenders", contenders),
             _progress(),
             folder,
             json_output,
@@ -249,6 +251,13 @@ def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=errors, transient=True
     )
+
+
+def _named(option: str, text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    if not names:
+        raise ArgumentError("there is nobody to compare", where=option, got=text, hint="such as smalops,kafka")
+    return names
 
 
 def _numbers(text: str) -> list[int]:

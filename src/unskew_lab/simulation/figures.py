@@ -36,6 +36,7 @@ def draw_run(run: Result, path: Path) -> None:
     axes[3].plot(seconds, moved, label="moves")
     axes[3].set(xlabel="seconds")
     axes[3].legend(fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
     drawing.savefig(path, dpi=110)
 
 
@@ -62,4 +63,5 @@ def draw_scale(points: Sequence[Point], path: Path) -> None:
             axis.set(xscale="log", yscale="log", xlabel="channels", ylabel=label, title=f"{keys:,} keys")
     handles, labels = axes[0][0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside right center", fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
     drawing.savefig(path, dpi=100)

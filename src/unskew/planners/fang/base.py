@@ -43,6 +43,7 @@ class FangPlanner(Planner):
     degree: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")
         check(self.window >= 1, "window must be at least 1", self.window, "1 counts the last interval alone")
         good = self.degree is None or self.degree >= 0

@@ -37,6 +37,7 @@ class Simple(Planner):
     tolerance: float = 0.08
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")
 
     def assign(self, problem: Problem, memory: Memory) -> Assignment:

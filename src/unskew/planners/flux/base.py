@@ -47,6 +47,7 @@ class FluxPlanner(Planner):
     shortest_collection: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check(self.imbalance_ratio > 1, "imbalance_ratio must be above 1", self.imbalance_ratio, "Flux has 1.2")
         check(self.shortest_collection >= 1, "shortest_collection must be at least 1", self.shortest_collection)
         check(self.tolerance >= 0, "tolerance must not be negative", self.tolerance, "0.08 allows 8 % overload")

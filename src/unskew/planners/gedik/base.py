@@ -71,6 +71,7 @@ class GedikPlanner(Planner):
     eq3_compute_load: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("tolerance", "memory_tolerance", "compute_tolerance", "network_tolerance"):
             value = getattr(self, name)
             good = value is None or value > 0

@@ -101,6 +101,7 @@ class Smalops(Planner):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         given = self.hot_threshold is not None or self.hot_by in ("share", "listed")
         check(given, f"hot_threshold must be given with hot_by={self.hot_by!r}", self.hot_threshold)
         check_threshold(self.hot_by, 1.0 if self.hot_threshold is None else self.hot_threshold)

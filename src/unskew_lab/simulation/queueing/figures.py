@@ -41,6 +41,7 @@ def draw_runs(runs: Sequence[QueueingRun], path: Path) -> None:
     distribution.legend(fontsize="small")
     over_time.set(xlabel="seconds", ylabel="99th percentile of the delay, us", yscale="log")
     loads.set(xlabel="partitions, the fullest first", ylabel="messages over the mean")
+    path.parent.mkdir(parents=True, exist_ok=True)
     drawing.savefig(path, dpi=110)
 
 
