@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 # compiled kernels make the first example slow, and so does a busy machine; the same examples on every machine make a
 # failure everybody's failure
 settings.register_profile("all", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("all"), max_examples=40)
+settings.register_profile("quick", settings.get_profile("all"), max_examples=25)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,10 +18,16 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
 
 
+LONGEST = ("/exactness/", "runtime/test_schedules")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests where two processes begin, so that none is left alone with one at the end."""
-    longest = [item for item in items if "exactness" in item.nodeid]
-    rest = [item for item in items if "exactness" not in item.nodeid]
+    """Put the longest tests where two processes begin, so that none is left alone with one at the end.
+
+    Each process begins with one half of the tests, and takes over some of the other's when it has no more.
+    """
+    longest = [item for item in items if any(name in item.nodeid for name in LONGEST)]
+    rest = [item for item in items if item not in set(longest)]
     middle = len(items) // 2
     items[:] = longest[::2] + rest[: middle - len(longest[::2])] + longest[1::2] + rest[middle - len(longest[::2]) :]
 
