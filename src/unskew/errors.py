@@ -109,6 +109,9 @@ class MissingPackageError(UnskewError, ImportError):
     """The feature needs an optional package that is not installed."""
 
 
+FAR = 1e9  # an upper bound that nobody needs to hear of who has not exceeded it
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the hint for an unknown name: the nearest known one, or all of them if none is near.
 
@@ -131,7 +134,8 @@ def require_number(
     """
     fits = isinstance(given, Integral if whole else Real) and not isinstance(given, bool)
     if not (fits and least <= given <= most):  # type: ignore[operator]
-        bounds = [f"at least {least}"] * (least > -math.inf) + [f"at most {most}"] * (most < math.inf)
+        tell_most = bool(most < FAR or (fits and given > most))  # type: ignore[operator]
+        bounds = [f"at least {least}"] * (least > -math.inf) + [f"at most {most}"] * tell_most
         what = f"must be {'a whole' if whole else 'a'} number{', ' * bool(bounds)}{' and '.join(bounds)}"
         raise ArgumentError(what, where=where, got=given)
 

@@ -72,11 +72,11 @@ def test_a_figure_of_the_paper(tmp_path):
     [
         (["nothing"], "nothing of that name"),
         (["flux", "--figure", "4"], "no such figure"),
-        (["flux", "--nodes", "2", "--loaded", "3"], "more machines"),
+        (["flux", "--nodes", "2", "--loaded", "3"], "but there are only 2"),
         (["flux", "--routing", "pigeon"], "no routing"),
         (["flux", "--planner", "flux-laod"], "no planner"),
         (["scale", "--channels", "ten"], "whole numbers"),
-        (["kafka", "--hot", "many"], "way to tell them"),
+        (["kafka", "--hot", "many"], "does not say which keys are hot"),
         (["kafka", "--hot", "luck:3"], "no such way"),
         (["kafka", "--utilisation", "0"], "above 0"),
         (["kafka", "--seconds", "1", "--keys", "100", "--contenders", "rabbit"], "no such way of routing"),

@@ -108,7 +108,7 @@ def test_schemes_are_listed() -> None:
         (["--feed", "turns"], ArgumentError, "one of round-robin, hash"),
         (["--estimate", "none"], ArgumentError, "one of global, local, probed"),
         (["--column", "word"], ArgumentError, r"a text file has no columns, got 'word' \(in --column\)"),
-        (["--seed", "-1"], ArgumentError, "a seed is not negative"),
+        (["--seed", "-1"], ArgumentError, "must be a whole number, at least 0, got -1 .in seed"),
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], error: type[Exception], message: str, text: str) -> None:

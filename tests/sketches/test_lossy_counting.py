@@ -270,7 +270,7 @@ def test_a_copy_goes_its_own_way():
 
 @pytest.mark.parametrize("error", [0, -0.1, 1.5, float("nan"), float("inf"), 1e-300])
 def test_an_error_that_is_no_share_is_refused(error):
-    with pytest.raises(ArgumentError, match="error must be a share"):
+    with pytest.raises(ArgumentError, match=r"error must be a share|must be a number, got nan \(in error\)"):
         LossyCounting(error)
 
 

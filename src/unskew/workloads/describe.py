@@ -69,7 +69,9 @@ def describe(
     """
     if not isinstance(workload, Workload):
         raise ArgumentError("this is not a workload", got=workload, hint='make one with workload("zipf")')
-    require_number("n", n, 1, 2**40)
+    require_number("n", n, most=2**40)
+    if n < 1:
+        raise ArgumentError("there must be rows to describe", got=n)
     require_number("interval", interval, 0)
     require_number("top", top, 0)
     if not isinstance(channels, Sequence) or not channels:
