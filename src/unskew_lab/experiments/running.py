@@ -50,7 +50,7 @@ def newest_run(folder: Path | None = None) -> Running:
     return Running(max(whole, key=lambda record: record["began"] or "", default={"rows": []}))
 
 
-def judge_run(tests: Tests, running: Running | None = None) -> Iterator[Finding]:
+def findings_of(tests: Tests, running: Running | None = None) -> Iterator[Finding]:
     """Yield the finding of every test that the run, by default the newest, has measured all values for."""
     found = newest_run() if running is None else running
     for id, test in tests.items():

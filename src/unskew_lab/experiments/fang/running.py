@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unskew_lab.experiments.claims import Finding
 from unskew_lab.experiments.fang.results import Results
 from unskew_lab.experiments.fang.verdicts import near
-from unskew_lab.experiments.running import HASH, PKG, Running, Tests, judge_run, shown
+from unskew_lab.experiments.running import HASH, PKG, Running, Tests, findings_of, shown
 
 RATES = (0.0, 0.5, 1.0, 2.0)
 REAL = ("Social", "Stock")
@@ -21,7 +21,7 @@ NOISE = 0.01
 
 def judge_running(_: Results, running: Running | None = None) -> Iterator[Finding]:
     """Judge the claims on throughput and latency by the newest whole run of ``unskew bench race``."""
-    return judge_run(TESTS, running)
+    return findings_of(TESTS, running)
 
 
 def _bound(r: Running) -> tuple[str, bool]:

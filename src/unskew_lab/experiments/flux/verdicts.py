@@ -15,7 +15,7 @@ from unskew_lab.simulation.setup import LOADED_CAPACITY, TUPLE_BYTES
 LOAD_SECONDS = 5
 
 
-def baseline(r: Results) -> Iterator[Finding]:
+def judge_baseline(r: Results) -> Iterator[Finding]:
     """Judge what an undisturbed cluster does."""
     rate = r.baseline
     megabits = rate * TUPLE_BYTES * 8 / 1e6
@@ -24,7 +24,7 @@ def baseline(r: Results) -> Iterator[Finding]:
     yield "b3-load", f"capacity {LOADED_CAPACITY} is given to the simulator", None
 
 
-def figure_3(r: Results) -> Iterator[Finding]:
+def judge_figure_3(r: Results) -> Iterator[Finding]:
     """Judge how buffers absorb a load that changes machines every half second."""
     unloaded = float(np.mean(r.each("3", "unloaded")))
     flux, exchange = ({x: v / unloaded for x, v in r.curve("3", s).items()} for s in ("flux", "exchange"))
@@ -49,7 +49,7 @@ def recovered(run: Measures) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def figure_6(r: Results) -> Iterator[Finding]:
+def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge one loaded machine, with and without balancing."""
     base = r.baseline
     static, balanced = r.runs("6", "static"), r.runs("6", "balanced")
@@ -101,7 +101,7 @@ def _share_of_transfer(run: Measures) -> float:
     return float(seconds.sum() / (rounds[0] + rounds[1]).sum())
 
 
-def figure_7(r: Results) -> Iterator[Finding]:
+def judge_figure_7(r: Results) -> Iterator[Finding]:
     """Judge many loaded machines."""
     static, balanced = (
         {x: v / r.baseline for x, v in r.curve("7", s, last=STEADY).items()} for s in ("static", "balanced")
@@ -133,7 +133,7 @@ def crossover(balanced: Curve, level: float) -> float | None:
     return next((x for x, rate in balanced.items() if rate >= level), None)
 
 
-def figure_8(r: Results) -> Iterator[Finding]:
+def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge the length of the collection phase."""
     static = {(d, n): _static(r, d, n) for d in DATA for n in (0, 8)}
     curves = {(d, n): r.curve("8", "balanced", data=d, loaded=n) for d in DATA for n in (0, 8)}
@@ -190,7 +190,7 @@ LIVE = 45e-6
 ENOUGH = 14
 
 
-def figure_9(r: Results) -> Iterator[Finding]:
+def judge_figure_9(r: Results) -> Iterator[Finding]:
     """Judge the throughput of one machine short of memory."""
     base = float(np.mean(r.each("9", "unperturbed")))
     static, policy = r.runs("9", "static"), r.runs("9", "policy")
@@ -222,7 +222,7 @@ def figure_9(r: Results) -> Iterator[Finding]:
     yield "fig9-final", span(final), all(v >= 0.95 for v in final)
 
 
-def figure_10(r: Results) -> Iterator[Finding]:
+def judge_figure_10(r: Results) -> Iterator[Finding]:
     """Judge the latency of one machine short of memory."""
     policy = r.runs("9", "policy")
     highest, final = ([f(run["latency"]) for run in policy] for f in (max, lambda values: values[-1]))
@@ -233,7 +233,7 @@ def figure_10(r: Results) -> Iterator[Finding]:
     )
 
 
-def text(r: Results) -> Iterator[Finding]:
+def judge_text(r: Results) -> Iterator[Finding]:
     """Judge what the text says of many machines short of memory, and of mixed load."""
     base = float(np.mean(r.each("9", "unperturbed")))
     rate = {s: {x: v / base for x, v in r.curve("memory", s, last=STEADY).items()} for s in ("static", "policy")}

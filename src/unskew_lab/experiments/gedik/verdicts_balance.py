@@ -14,7 +14,7 @@ from unskew_lab.experiments.gedik.results import Curve, Results, between, linear
 UNIFORM = ("uniform", "uniform-hash")
 
 
-def figure_3(r: Results) -> Iterator[Finding]:
+def judge_figure_3(r: Results) -> Iterator[Finding]:
     """Judge the radar charts: migration and imbalance by resource functions, ten channels, skew 1."""
     b, m = ({c: {x: r.value(name, x, resources=c) for x in METHODS} for c in RESOURCES} for name in ("b", "m"))
     uniform = {f"{c} {u}": m[c][u] for c in RESOURCES for u in UNIFORM}
@@ -73,7 +73,7 @@ def figure_3(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_4(r: Results) -> Iterator[Finding]:
+def judge_figure_4(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the skew grows."""
     b = {c: {x: r.curve("b", x, "skew", resources=c) for x in METHODS} for c in ("LCL", "LLL", "LQL")}
     m = {c: {x: r.curve("m", x, "skew", resources=c) for x in METHODS} for c in ("LCL", "LLL", "LQL")}
@@ -155,7 +155,7 @@ def _loses(b: dict[str, Curve]) -> tuple[float, float]:
     return behind, _first_above_one(best)
 
 
-def figure_5(r: Results) -> Iterator[Finding]:
+def judge_figure_5(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the threshold scale sigma falls."""
     b = {c: {t: r.curve("b", t, "scale", resources=c) for t in TABLES} for c in ("LCL", "LQL")}
     m = {c: {t: r.curve("m", t, "scale", resources=c) for t in TABLES} for c in ("LCL", "LQL")}
@@ -194,7 +194,7 @@ def figure_5(r: Results) -> Iterator[Finding]:
     yield "fig5-close", f"at most {100 * spread:.2g} % apart", spread <= 0.10
 
 
-def figure_6(r: Results) -> Iterator[Finding]:
+def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the number of channels grows."""
     methods = ("ring", "uniform", *TABLES)
     b, m = ({x: r.by_channels(name, x) for x in methods} for name in ("b", "m"))

@@ -12,7 +12,7 @@ from unskew_lab.experiments.gedik.grid import TABLES, UTILITIES
 from unskew_lab.experiments.gedik.results import Curve, Results, between, linearity, milliseconds, show, slope
 
 
-def figure_7(r: Results) -> Iterator[Finding]:
+def judge_figure_7(r: Results) -> Iterator[Finding]:
     """Judge the utilities for readj (7a) and redist (7b)."""
     combinations = ("LCL", "LLL", "LQL")
     b, m = (
@@ -53,7 +53,7 @@ def figure_7(r: Results) -> Iterator[Finding]:
     yield "fig7b-atm", show({c: 100 * v for c, v in times.items()}) + " % less", between(mean(times), 0.25, 0.5)
 
 
-def figure_8(r: Results) -> Iterator[Finding]:
+def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the domain grows."""
     methods = ("ring", "uniform", *TABLES)
     b, m = ({x: r.curve(name, x, "keys") for x in methods} for name in ("b", "m"))
@@ -101,7 +101,7 @@ def figure_8(r: Results) -> Iterator[Finding]:
 OTHER_MACHINE = "seconds of another machine and language"
 
 
-def figure_9(r: Results) -> Iterator[Finding]:
+def judge_figure_9(r: Results) -> Iterator[Finding]:
     """Judge the sizes of counter and table over the threshold scale."""
     counter = {c: r.curve("entries", "counter", "scale", resources=c) for c in ("LCL", "LLL", "LQL")}
     table = {c: r.curve("table", "scan", "scale", resources=c) for c in ("LCL", "LQL")}
@@ -130,7 +130,7 @@ def figure_9(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_10(r: Results) -> Iterator[Finding]:
+def judge_figure_10(r: Results) -> Iterator[Finding]:
     """Judge the sizes over the skew."""
     counter = {c: r.curve("entries", "counter", "skew", resources=c) for c in ("LCL", "LLL", "LQL")}
     quadratic = {z: v for z, v in counter["LQL"].items() if z <= 0.5}
@@ -154,7 +154,7 @@ def figure_10(r: Results) -> Iterator[Finding]:
     yield "fig10-overlap", "equal" if same else "different", same
 
 
-def figure_11(r: Results) -> Iterator[Finding]:
+def judge_figure_11(r: Results) -> Iterator[Finding]:
     """Judge the sizes over the number of channels."""
     curves = {"counter": r.curve("entries", "counter", "channels"), "table": r.by_channels("table", "scan")}
     for name, curve in curves.items():
@@ -163,7 +163,7 @@ def figure_11(r: Results) -> Iterator[Finding]:
         yield f"fig11-{name}", f"R squared {straight:.4f}; {show(some)}", straight >= 0.97 and grows
 
 
-def figure_12(r: Results) -> Iterator[Finding]:
+def judge_figure_12(r: Results) -> Iterator[Finding]:
     """Judge the seconds to build over the threshold scale."""
     seconds = {t: r.curve("seconds", t, "scale") for t in TABLES}
     smallest = min(seconds["scan"])
@@ -178,7 +178,7 @@ def figure_12(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_13(r: Results) -> Iterator[Finding]:
+def judge_figure_13(r: Results) -> Iterator[Finding]:
     """Judge the time to build over the number of channels."""
     placing = {t: {n: v for n, v in r.by_channels("placing_seconds", t).items() if n >= 8} for t in TABLES}
     ring = r.by_channels("ring_seconds", "scan")
@@ -203,7 +203,7 @@ def figure_13(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_14(r: Results) -> Iterator[Finding]:
+def judge_figure_14(r: Results) -> Iterator[Finding]:
     """Judge the time to build over the skew."""
     placing = {t: r.curve("placing_seconds", t, "skew") for t in TABLES}
     rise = {t: (placing[t][0.8] - placing[t][0.5], placing[t][1.0] - placing[t][0.8]) for t in TABLES}
@@ -219,7 +219,7 @@ def figure_14(r: Results) -> Iterator[Finding]:
     )
 
 
-def table_1(r: Results) -> Iterator[Finding]:
+def judge_table_1(r: Results) -> Iterator[Finding]:
     """Judge the range of the balance ratio alpha."""
     b, m = ({t: r.curve(name, t, "balance_ratio") for t in TABLES} for name in ("b", "m"))
     lowest = {t: min(curve) for t, curve in b.items()}

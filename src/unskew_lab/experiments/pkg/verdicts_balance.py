@@ -24,7 +24,7 @@ LIMIT = {"wp 50": 2.7e-2, "wp 100": 3.7e-2, "tw 100": 3.4e-3}  # p1/2 - 1/W: tho
 FEW = 20  # messages
 
 
-def table_2(r: Results) -> Iterator[Finding]:
+def judge_table_2(r: Results) -> Iterator[Finding]:
     """Judge the fractions of imbalance at the end of the run."""
     schemes = ("pkg", "off-greedy", "on-greedy", "static-potc", "key")
     end = {scheme: _cells(r, scheme, "end") for scheme in schemes}
@@ -109,7 +109,7 @@ RESTORED = 1e-4
 ZIPF_1_2 = {name: value for name, value in SKEWED.items() if name != "workers"}
 
 
-def figure_7(r: Results) -> Iterator[Finding]:
+def judge_figure_7(r: Results) -> Iterator[Finding]:
     """Judge the imbalance of two choices as the skew of the keys grows."""
     domains, exponents = (r.tried(field, figure="7", data="zipf") for field in ("keys", "exponent"))
     end, limit = {}, {}
@@ -143,7 +143,7 @@ def figure_7(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_8(r: Results) -> Iterator[Finding]:
+def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge sources that are fed unevenly: by the vertex where an edge begins."""
     ratio, worst, grows = {}, 0.0, []
     for graph, law in GRAPHS.items():
@@ -181,7 +181,7 @@ def figure_8(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_9(r: Results) -> Iterator[Finding]:
+def judge_figure_9(r: Results) -> Iterator[Finding]:
     """Judge how many choices restore the balance for Zipf 1.2 over a million keys."""
     tried = r.tried("choices", figure="9")
     runs = {
@@ -195,7 +195,7 @@ def figure_9(r: Results) -> Iterator[Finding]:
     yield "f9b", measured, 10 <= needed[50] < needed[100] <= 40
 
 
-def beyond(r: Results) -> Iterator[Finding]:
+def judge_beyond(r: Results) -> Iterator[Finding]:
     """Judge what more choices for the hottest keys alone bring: not of this paper, but of its successor."""
     schemes = ("pkg", "d-choices", "w-choices")
     end, counters = (

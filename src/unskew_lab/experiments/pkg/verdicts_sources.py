@@ -9,7 +9,7 @@ import numpy as np
 from unskew_lab.experiments.claims import Finding, near
 from unskew_lab.experiments.pkg.grid import REAL, SOURCES, STAND_INS, WORKERS
 from unskew_lab.experiments.pkg.results import Results, plain, show
-from unskew_lab.experiments.running import HASH, PKG, SHUFFLE, Running, Tests, judge_run, shown
+from unskew_lab.experiments.running import HASH, PKG, SHUFFLE, Running, Tests, findings_of, shown
 
 ESTIMATES = {"G": ("global", 0), "L5": ("local", 0), "L5P1": ("probed", 1440)}
 TOO_LARGE = {("wp", 50), ("wp", 100), ("tw", 100), ("ct", 100)}
@@ -18,7 +18,7 @@ SETTLED = 10  # points of a curve that belong to the start
 ORDER = 10  # of magnitude: the paper's own measure of closeness
 
 
-def figure_4(r: Results) -> Iterator[Finding]:
+def judge_figure_4(r: Results) -> Iterator[Finding]:
     """Judge hashing, the truth and local estimates over data sets, workers and sources."""
     cells = [(data, n) for data in (*STAND_INS, *REAL) for n in WORKERS]
     hashed = {c: r.value("average", c[1], figure="4", data=c[0], scheme="key", sources=1) for c in cells}
@@ -39,7 +39,7 @@ def figure_4(r: Results) -> Iterator[Finding]:
     yield "f4c", f"largest factor {max(spread.values()):.2g}", max(spread.values()) < ORDER
 
 
-def figure_5(r: Results) -> Iterator[Finding]:
+def judge_figure_5(r: Results) -> Iterator[Finding]:
     """Judge the imbalance as the stream goes on."""
     cells = [(data, n) for data in ("tw", "wp", "ct") for n in WORKERS]
     average, late, end = {}, {}, {}
@@ -70,7 +70,7 @@ def figure_5(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_6(r: Results) -> Iterator[Finding]:
+def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge how often sources with local estimates choose as an oracle would."""
     exponents = r.tried("exponent", figure="6", data="zipf")
     where = {"figure": "6", "data": "zipf", "keys": 10_000}
@@ -90,7 +90,7 @@ def figure_6(r: Results) -> Iterator[Finding]:
     )
 
 
-def memory(r: Results) -> Iterator[Finding]:
+def judge_memory(r: Results) -> Iterator[Finding]:
     """Judge the counters of a word count."""
     found = {
         scheme: r.value("counters", n, figure="memory", data="wp-pinned", scheme=scheme, sources=8)
@@ -108,7 +108,7 @@ def memory(r: Results) -> Iterator[Finding]:
 
 def judge_running(_: Results, running: Running | None = None) -> Iterator[Finding]:
     """Judge Figure 10 and Table 3, throughput and latency, by the newest whole run of ``unskew bench race``."""
-    return judge_run(TESTS, running)
+    return findings_of(TESTS, running)
 
 
 def _more_delay(r: Running) -> tuple[str, bool]:

@@ -18,7 +18,7 @@ APART = 1.5
 CLEARLY = 0.1
 
 
-def figure_7(r: Results) -> Iterator[Finding]:
+def judge_figure_7(r: Results) -> Iterator[Finding]:
     """Judge the distribution of delays at 20 and 50 microseconds a message."""
     partitions = r.tried("partitions", figure="7")
     gains = {t: [g for n in partitions for g in r.gains(figure="7", partitions=n, service_us=t)] for t in (20.0, 50.0)}
@@ -66,7 +66,7 @@ def figure_7(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_8(r: Results) -> Iterator[Finding]:
+def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge the 99th percentile over the time a message takes."""
     n = r.tried("partitions", figure="7")
     kafka, ours = (
@@ -86,7 +86,7 @@ def figure_8(r: Results) -> Iterator[Finding]:
     yield "f8c", shown, kafka[50.0] > 5000 and all(kafka[t] < 100 * t for t in SERVICES[:3])
 
 
-def figure_10(r: Results) -> Iterator[Finding]:
+def judge_figure_10(r: Results) -> Iterator[Finding]:
     """Judge keys that shift every minute."""
     shifts = r.tried("shift", figure="10")
     gains = {(t, s): r.gains(figure="10", service_us=t, shift=s) for t in (20.0, 50.0) for s in shifts}
@@ -100,7 +100,7 @@ def figure_10(r: Results) -> Iterator[Finding]:
     yield "f10-50", shown[50.0], better[50.0]
 
 
-def conclusion(r: Results) -> Iterator[Finding]:
+def judge_conclusion(r: Results) -> Iterator[Finding]:
     """Judge the abstract's and the conclusion's statements."""
     n = r.tried("partitions", figure="7")
     best = max(g for t in SERVICES for m in n for g in r.gains(figure="7", partitions=m, service_us=t))
@@ -129,7 +129,7 @@ def conclusion(r: Results) -> Iterator[Finding]:
     )
 
 
-def real_broker(r: Results) -> Iterator[Finding]:
+def judge_real_broker(r: Results) -> Iterator[Finding]:
     """Name what a simulation cannot tell."""
     held = r.value("held_share", figure="7", contender="smalops", service_us=50.0)
     longest = r.value("longest_hold_us", figure="7", contender="smalops", service_us=50.0)
@@ -173,7 +173,7 @@ def _list(values: list[int]) -> str:
     return ", ".join(map(str, values))
 
 
-def figure_9(r: Results) -> Iterator[Finding]:
+def judge_figure_9(r: Results) -> Iterator[Finding]:
     """Judge the threshold from which on a stream is heavy, in both readings of its axis."""
     partitions = r.tried("partitions", figure="9")[0]
     static = r.p99("broker warm", figure="7", contender="kafka", partitions=partitions, service_us=50.0)
@@ -199,7 +199,7 @@ def figure_9(r: Results) -> Iterator[Finding]:
     yield "f9-share", f"single keys: {shown['share']}", None
 
 
-def hot_keys(r: Results) -> Iterator[Finding]:
+def judge_hot_keys(r: Results) -> Iterator[Finding]:
     """Judge the numbers of the long run: 28 million messages over 28 million keys."""
     one, many = (r.runs(figure="hot-keys", gateways=g, shift=0)[0] for g in (1, 14))
     drifting = r.runs(figure="hot-keys", gateways=1, shift=1_000)[0]
@@ -232,7 +232,7 @@ def hot_keys(r: Results) -> Iterator[Finding]:
     )
 
 
-def application_state(r: Results) -> Iterator[Finding]:
+def judge_application_state(r: Results) -> Iterator[Finding]:
     """Judge inequality (4), which says when a stream with state should move."""
     moves = {rule: r.value("moves", figure="rule", rule=rule) for rule in ("none", "printed", "backlog")}
     p99 = {rule: r.p99(figure="rule", rule=rule) for rule in moves}
