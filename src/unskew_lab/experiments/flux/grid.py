@@ -32,16 +32,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class Grid:
-    """How much of each curve to run."""
+    """How much of each curve to run; all by default."""
 
-    seeds: int
-    buffers: tuple[int, ...]
-    loaded_sites: tuple[int, ...]
-    collections: tuple[float, ...]
-    collection_run_seconds: float
-    squeezed_sites: tuple[int, ...]
-    squeezed_run_seconds: float
-    once: bool
+    seeds: int = 5
+    buffers: tuple[int, ...] = (0, 128, 256, 512, 1024, 2048, 4096, 8192)
+    loaded_sites: tuple[int, ...] = (0, 1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
+    collections: tuple[float, ...] = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.375, 0.5, 0.75, 1.0, 2.0)
+    collection_run_seconds: float = 60.0
+    squeezed_sites: tuple[int, ...] = (1, 2, 4, 8, 12, 14, 16, 20, 24, 32)
+    squeezed_run_seconds: float = 200.0
+    once: bool = False
 
 
 QUICK = Grid(
@@ -54,21 +54,11 @@ QUICK = Grid(
     squeezed_run_seconds=170.0,
     once=True,
 )
-FULL = Grid(
-    seeds=5,
-    buffers=(0, 128, 256, 512, 1024, 2048, 4096, 8192),
-    loaded_sites=(0, 1, 2, 4, 8, 12, 16, 20, 24, 28, 32),
-    collections=(0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.375, 0.5, 0.75, 1.0, 2.0),
-    collection_run_seconds=60.0,
-    squeezed_sites=(1, 2, 4, 8, 12, 14, 16, 20, 24, 32),
-    squeezed_run_seconds=200.0,
-    once=False,
-)
 
 
 def trials(quick: bool) -> list[Trial]:
     """Return all runs; with `quick`, fewer points, two seeds, and one where curves are many."""
-    grid = QUICK if quick else FULL
+    grid = QUICK if quick else Grid()
     return [
         replace(trial, seed=seed)
         for figure in FIGURES

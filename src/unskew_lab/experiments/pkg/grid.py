@@ -57,16 +57,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of each sweep to run."""
+    """How much of each sweep to run; all by default."""
 
-    most_messages: int
-    table_messages: int
-    seeds: int
-    sweep_seeds: int
-    exponents: tuple[float, ...]
-    keys: tuple[int, ...]
-    choices: tuple[int, ...]
-    graphs: tuple[str, ...]
+    most_messages: int = 10_000_000
+    table_messages: int = 22_000_000
+    seeds: int = 7
+    sweep_seeds: int = 5
+    exponents: tuple[float, ...] = tuple(round(0.1 * tenths, 1) for tenths in range(1, 21))
+    keys: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    choices: tuple[int, ...] = (*range(1, 17), 20, 24, 28, 32, 36, 40)
+    graphs: tuple[str, ...] = ("lj", "sl1")
 
 
 QUICK = Scale(
@@ -75,25 +75,14 @@ QUICK = Scale(
     seeds=5,
     sweep_seeds=3,
     exponents=(0.2, 0.6, 0.8, 1.0, 1.2, 1.4, 1.8),
-    keys=(1_000, 10_000, 100_000, 1_000_000),
     choices=(1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 40),
     graphs=("lj",),
-)
-FULL = Scale(
-    most_messages=10_000_000,
-    table_messages=22_000_000,
-    seeds=7,
-    sweep_seeds=5,
-    exponents=tuple(round(0.1 * tenths, 1) for tenths in range(1, 21)),
-    keys=(1_000, 10_000, 100_000, 1_000_000),
-    choices=(*range(1, 17), 20, 24, 28, 32, 36, 40),
-    graphs=("lj", "sl1"),
 )
 
 
 def trials(*, quick: bool) -> list[Trial]:
     """Return the trials of the table and all figures, each once."""
-    scale = QUICK if quick else FULL
+    scale = QUICK if quick else Scale()
     parts = (_table_2, _figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_9, _memory, _beyond)
     return [
         replace(trial, messages=_messages(scale, trial), seeds=_seeds(scale, trial))

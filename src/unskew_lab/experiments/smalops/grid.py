@@ -11,9 +11,6 @@ CONTENDERS = ("smalops", "kafka", "round-robin")
 SERVICES = (10.0, 20.0, 30.0, 40.0, 50.0)
 LONGEST = 50.0
 BRINK = 0.97  # busy share of Kafka's fullest consumer where a system is said to be just below overload
-COVERS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
-SHARES = (0.02, 0.01, 0.003, 0.001, 0.0003, 0.0001)
-SHIFTS = (1, 100, 10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +43,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Grid:
-    """How much to run."""
+    """How much to run; all by default."""
 
-    seeds: int
-    partitions: tuple[int, ...]
-    seconds: float
-    long_seconds: float
-    bursts: tuple[float, ...]
-    covers: tuple[float, ...]
-    shares: tuple[float, ...]
-    shifts: tuple[int, ...]
-    shift_seconds: float
-    dynamic_seconds: float
+    seeds: int = 3
+    partitions: tuple[int, ...] = (8, 12, 16)
+    seconds: float = 40.0
+    long_seconds: float = 300.0
+    bursts: tuple[float, ...] = (5.0, 20.0, 100.0)
+    covers: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+    shares: tuple[float, ...] = (0.02, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+    shifts: tuple[int, ...] = (1, 100, 10_000)
+    shift_seconds: float = 60.0
+    dynamic_seconds: float = 150.0
 
 
 QUICK = Grid(
@@ -72,23 +69,11 @@ QUICK = Grid(
     shift_seconds=15.0,
     dynamic_seconds=40.0,
 )
-FULL = Grid(
-    seeds=3,
-    partitions=(8, 12, 16),
-    seconds=40.0,
-    long_seconds=300.0,
-    bursts=(5.0, 20.0, 100.0),
-    covers=COVERS,
-    shares=SHARES,
-    shifts=SHIFTS,
-    shift_seconds=60.0,
-    dynamic_seconds=150.0,
-)
 
 
 def trials(*, quick: bool) -> list[Trial]:
     """Return all runs, each once; with `quick`, one number of partitions, fewer seeds and shorter runs."""
-    grid = QUICK if quick else FULL
+    grid = QUICK if quick else Grid()
     return [
         replace(trial, seed=seed)
         for figure in FIGURES
