@@ -59,12 +59,3 @@ def findings_of(tests: Tests, running: Running | None = None) -> Iterator[Findin
         except (LookupError, ValueError):  # a part that has not run has no best either
             continue
         yield id, measured, holds
-
-
-def shown(values: Mapping[Any, float]) -> str:
-    """Return numbers in one line.
-
-    >>> shown({"Mixed 0.02": 0.97321, "readj": 0.5})
-    'Mixed 0.02 0.973, readj 0.5'
-    """
-    return ", ".join(f"{name} {value:.3g}" for name, value in values.items())

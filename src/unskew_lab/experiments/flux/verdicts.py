@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,6 +50,11 @@ def recovered(run: Measures) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
+def steady(runs: list[Measures], base: float) -> list[float]:
+    """Return the throughput at the end of each run, over that of an undisturbed one."""
+    return [float(np.mean(run["throughput"][-STEADY:])) / base for run in runs]
+
+
 def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge one loaded machine, with and without balancing."""
     base = r.baseline
@@ -59,10 +65,7 @@ def judge_figure_6(r: Results) -> Iterator[Finding]:
     moves = [run["moves"][0] for run in balanced]
     left_slower = [run["left"][0] for run in r.runs("6", "balanced-50ms")]
     lasted = [recovered(run) - onset for run, onset in zip(balanced, onsets["b"], strict=True)]
-    ends = {
-        name: [float(np.mean(run["throughput"][-STEADY:])) / base for run in runs]
-        for name, runs in (("s", static), ("b", balanced))
-    }
+    ends = {"s": steady(static, base), "b": steady(balanced, base)}
     moving = [float(np.mean(run["move_seconds"])) for run in balanced]
     early = [_share_of_transfer(run) for run in balanced]
     yield (
@@ -114,14 +117,12 @@ def judge_figure_7(r: Results) -> Iterator[Finding]:
     yield (
         "fig7-balanced",
         f"R squared {straight:.3f}, at most {worst:.2f} from ideal; {points(balanced)}",
-        straight >= 0.95
-        and all(b <= a + 0.03 for a, b in zip(list(balanced.values()), list(balanced.values())[1:], strict=False)),
+        straight >= 0.95 and all(b <= a + 0.03 for a, b in pairwise(balanced.values())),
     )
     yield "fig7-meet", f"{static[NODES]:.3f} and {balanced[NODES]:.3f}", abs(static[NODES] - balanced[NODES]) <= 0.03
 
 
 DATA = ("self-similar", "two-class")
-CEILING = "one group of the self-similar law has 26 % of the tuples: no site can do more, wherever it lies"
 
 
 def crossover(balanced: Curve, level: float) -> float | None:
@@ -135,13 +136,13 @@ def crossover(balanced: Curve, level: float) -> float | None:
 
 def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge the length of the collection phase."""
-    static = {(d, n): _static(r, d, n) for d in DATA for n in (0, 8)}
+    static = {(d, n): float(np.mean(r.each("8", "static", data=d, loaded=n))) for d in DATA for n in (0, 8)}
     curves = {(d, n): r.curve("8", "balanced", data=d, loaded=n) for d in DATA for n in (0, 8)}
     moves = r.curve("8", "balanced", "moves", data="self-similar", loaded=0)
     again = r.curve("8", "balanced", "most_moved", data="self-similar", loaded=0)
     seconds = len(r.runs("8", "static", data="self-similar", loaded=0)[0]["throughput"])
     first = {key: next(iter(curve.values())) for key, curve in curves.items()}
-    halves = first["self-similar", 0] / static["self-similar", 0], first["two-class", 0] / static["two-class", 0]
+    halves = [first[data, 0] / static[data, 0] for data in DATA]
     cross = {key: crossover(curve, static[key[0], 0]) for key, curve in curves.items()}
     shown = "; ".join(
         f"{data}, {loaded} loaded: static {static[data, loaded]:.3g}, {points(curve)}"
@@ -152,16 +153,9 @@ def judge_figure_8(r: Results) -> Iterator[Finding]:
         f"self-similar {halves[0]:.2f}, two-class {halves[1]:.2f}",
         any(0.35 <= h <= 0.65 for h in halves),
     )
-    yield (
-        "fig8-crossover",
-        ", ".join(f"{data} {_milliseconds(cross[data, 0])}" for data in DATA),
-        any((c := cross[d, 0]) is not None and 0.1 <= c <= 0.5 for d in DATA),
-    )
-    yield (
-        "fig8-crossover-loaded",
-        ", ".join(f"{data} {_milliseconds(cross[data, 8])}" for data in DATA),
-        any((c := cross[d, 8]) is not None and 0.06 <= c <= 0.3 for d in DATA),
-    )
+    for id, loaded, low, high in (("fig8-crossover", 0, 0.1, 0.5), ("fig8-crossover-loaded", 8, 0.06, 0.3)):
+        text = ", ".join(f"{data} {_milliseconds(cross[data, loaded])}" for data in DATA)
+        yield id, text, any((c := cross[d, loaded]) is not None and low <= c <= high for d in DATA)
     yield (
         "fig8-static-order",
         ", ".join(f"{d} {static[d, 8] / static[d, 0]:.2f}" for d in DATA),
@@ -174,10 +168,6 @@ def judge_figure_8(r: Results) -> Iterator[Finding]:
         bool(next(iter(again.values())) >= seconds / 2) and 2 * list(again.values())[-1] <= next(iter(again.values())),
     )
     yield "fig8-slower", shown, all(list(curves[d, 8].values())[-1] < max(curves[d, 8].values()) for d in DATA)
-
-
-def _static(r: Results, data: str, loaded: int) -> float:
-    return float(np.mean(r.each("8", "static", data=data, loaded=loaded)))
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -196,8 +186,7 @@ def judge_figure_9(r: Results) -> Iterator[Finding]:
     static, policy = r.runs("9", "static"), r.runs("9", "policy")
     resumed = [_resumed(run, 0.1 * base) for run in static]
     stall = {name: [_lowest(run, base) for run in runs] for name, runs in (("static", static), ("policy", policy))}
-    later = [float(np.mean(run["throughput"][-STEADY:])) / base for run in static]
-    final = [float(np.mean(run["throughput"][-STEADY:])) / base for run in policy]
+    later, final = steady(static, base), steady(policy, base)
     resident = [_resident(run) for run in policy]
     yield (
         "fig9-stall",

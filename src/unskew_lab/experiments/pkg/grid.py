@@ -29,7 +29,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "lj": {"keys": 4_900_000, "exponent": 0.698},
     "sl1": {"keys": 80_200, "exponent": 0.849},
 }
-SKEWED: dict[str, Any] = {"data": "zipf", "exponent": 1.2, "keys": 1_000_000, "workers": (5, 10, 40, 50, 100)}
+ZIPF_1_2: dict[str, Any] = {"data": "zipf", "exponent": 1.2, "keys": 1_000_000}
+SKEWED: dict[str, Any] = {**ZIPF_1_2, "workers": (5, 10, 40, 50, 100)}
 UNHASHED = ("off-greedy", "on-greedy")  # a seed changes nothing
 
 

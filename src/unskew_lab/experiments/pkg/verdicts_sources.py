@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unskew_lab.experiments.claims import Finding, near
+from unskew_lab.experiments.claims import Finding, listed, near
 from unskew_lab.experiments.pkg.grid import REAL, SOURCES, STAND_INS, WORKERS
 from unskew_lab.experiments.pkg.results import Results, plain, show
-from unskew_lab.experiments.running import HASH, PKG, SHUFFLE, Running, Tests, findings_of, shown
+from unskew_lab.experiments.running import HASH, PKG, SHUFFLE, Running, Tests, findings_of
 
 ESTIMATES = {"G": ("global", 0), "L5": ("local", 0), "L5P1": ("probed", 1440)}
 TOO_LARGE = {("wp", 50), ("wp", 100), ("tw", 100), ("ct", 100)}
@@ -62,10 +62,10 @@ def judge_figure_5(r: Results) -> Iterator[Finding]:
         f"largest: {show(fits)}; too many workers, largest over least: {plain(apart)}",
         max(fits.values()) <= NEGLIGIBLE and max(apart.values()) <= 1.1,
     )
-    yield "f5b", f"L5P1 over L5: {plain(probed, 2)}", min(probed.values()) >= 0.5
+    yield "f5b", f"L5P1 over L5: {plain(probed, '.2g')}", min(probed.values()) >= 0.5
     yield (
         "f5c",
-        f"largest: {show(symbols)}; peak over median: {plain(spikes, 2)}",
+        f"largest: {show(symbols)}; peak over median: {plain(spikes, '.2g')}",
         max(symbols[n] for n in (5, 10, 50)) <= NEGLIGIBLE and max(spikes.values()) > 3,
     )
 
@@ -118,14 +118,14 @@ def _more_delay(r: Running) -> tuple[str, bool]:
         near(taken[PKG], taken[SHUFFLE], 0.1) and max(taken[PKG], taken[SHUFFLE]) < taken[HASH]
         for taken in (short, long)
     )
-    return f"throughput lost: {shown(lost)}; seconds a batch: {shown(short)}, then {shown(long)}", holds
+    return f"throughput lost: {listed(lost)}; seconds a batch: {listed(short)}, then {listed(long)}", holds
 
 
 def _latencies(r: Running) -> tuple[str, bool]:
     short, long = ({who: r.latency(stream, who) for who in SCHEMES} for stream in DELAYS)
     equal = all(near(short[who], short[HASH], 0.3) for who in (PKG, SHUFFLE))
     lower = all(long[who] <= 0.7 * long[HASH] for who in (PKG, SHUFFLE))
-    return f"seconds: {shown(short)}, then {shown(long)}", equal and lower
+    return f"seconds: {listed(short)}, then {listed(long)}", equal and lower
 
 
 def _lower_latency(r: Running) -> tuple[str, bool]:
