@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +23,7 @@ from unskew_lab.bench.race.delayed_count import DelayedCount
 from unskew_lab.bench.race.delayed_join import DelayedJoin
 from unskew_lab.bench.race.measures import Measured
 from unskew_lab.bench.race.streams import CHANNELS, Stream, shifting
-from unskew_lab.bench.streams import discard, temporary_session
+from unskew_lab.bench.streams import discard, temporary_folder, temporary_session
 
 ATTEMPTS = 3
 MOST_AT_ONCE = 8
@@ -89,12 +88,11 @@ def race(
     missing = [each for each in contenders if known[each.name] is None]
     if missing:
         assert spark is not None, "only what has run already needs no session"
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home:
-            stream.write(Path(home, "files"))
+        with temporary_folder() as home:
+            stream.write(home / "files")
             for first in range(0, len(missing), MOST_AT_ONCE):
-                for contender, measured in _by_turns(
-                    spark, Path(home), stream, missing[first : first + MOST_AT_ONCE], setup
-                ):
+                several = missing[first : first + MOST_AT_ONCE]
+                for contender, measured in _by_turns(spark, home, stream, several, setup):
                     runs.put(stream, contender, setup, measured)
                     known[contender.name] = measured
     return {name: measured for name, measured in known.items() if measured is not None}
