@@ -38,9 +38,7 @@ class Setup:
     channels: int = CHANNELS  # channels of every contender
     work_seconds: float = 3.0  # what a batch takes on perfectly even channels, but for the fixed cost of a batch
     short: bool = False  # whether the whole race takes a few minutes, so that compiling thoroughly does not pay
-    # resize_to, resize_at: another number of channels, asked for after that measured batch
-    resize_to: int | None = None
-    resize_at: int = 0
+    resize_to: int | None = None  # another number of channels, asked for after the first measured batch
 
     def seconds_per_tuple(self, stream: Stream) -> float:
         return self.work_seconds * self.channels / stream.rows
@@ -131,7 +129,7 @@ def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contend
 
     def sink_and_resize(rows: DataFrame, batch_id: int) -> None:
         sink(rows, batch_id)
-        if setup.resize_to is not None and batch_id == stream.warm_up + setup.resize_at and query is not None:
+        if setup.resize_to is not None and batch_id == stream.warm_up and query is not None:
             query.resize(setup.resize_to)
         then(batch_id)
 

@@ -52,11 +52,7 @@ def judge_figure_3(r: Results) -> Iterator[Finding]:
         all(m[c]["ring"] <= min(m[c].values()) * 1.001 for c in RESOURCES) and below_one > 0,
     )
     tables = {c: {t: b[c][t] for t in TABLES} for c in RESOURCES}
-    yield (
-        "fig3-ring-balance",
-        show(b),
-        all(b[c]["ring"] > max(b[c]["uniform"], *tables[c].values()) for c in RESOURCES),
-    )
+    yield "fig3-ring-balance", show(b), all(b[c]["ring"] > max(b[c]["uniform"], *tables[c].values()) for c in RESOURCES)
     yield "fig3-readj-balance", show(tables), all(v["readj"] <= min(v.values()) for v in tables.values())
     yield (
         "fig3-redist-scan",
