@@ -176,7 +176,7 @@ def _figure(figure: str, seed: int, folder: Path, json_output: bool) -> None:
 
     if figure not in FIGURES:
         raise ArgumentError("the paper has no such figure to simulate", got=figure, hint=f"one of {', '.join(FIGURES)}")
-    trials = [dataclasses.replace(t, seed=seed) for t in trials_of("9" if figure == "10" else figure)]
+    trials = [dataclasses.replace(t, seed=seed) for t in trials_of(figure)]
     rows = []
     with _progress() as progress:
         for trial in progress.track(trials, description=f"figure {figure}"):
