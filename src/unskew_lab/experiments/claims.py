@@ -103,8 +103,3 @@ def save_claims(claims: Iterable[Claim], path: Path) -> None:
     """Write the claims as a JSON list with one object each."""
     listed = [dataclasses.asdict(claim) for claim in claims]
     path.write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def load_claims(path: Path) -> list[Claim]:
-    """Read what `save_claims` wrote."""
-    return [Claim(**claim) for claim in json.loads(path.read_text(encoding="utf-8"))]
