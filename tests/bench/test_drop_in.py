@@ -8,7 +8,8 @@ import pytest
 
 from unskew.errors import StateError
 from unskew_lab.bench.count_and_sum import counting
-from unskew_lab.bench.drop_in import CHANGE_EVERY, check, write_stream
+from unskew_lab.bench.drop_in import CHANGE_EVERY, check, native_over_ours, write_stream
+from unskew_lab.bench.lane import Lane
 from unskew_lab.bench.streams import write_file
 
 
@@ -33,6 +34,15 @@ def test_the_last_row_of_each_key_must_be_right(tmp_path):
     for wrong in ([last, first], [first], [first, output(("a", 3, 8.0))], [first, last, output(("c", 1, 1.0))]):
         with pytest.raises(StateError, match="broken"):
             check("broken", wrong, tmp_path)
+
+
+def test_native_is_compared_with_ours_without_the_first_batches():
+    lanes = {name: Lane(None) for name in ("native", "unskew")}
+    lanes["native"].seconds = {0: 99.0, 1: 4.0, 2: 6.0}
+    lanes["unskew"].seconds = {0: 99.0, 1: 2.0, 2: 3.0}
+    ratio, *batches = native_over_ours("count", lanes, 1, target=1.5)
+    assert (ratio.name, ratio.value, ratio.target, ratio.met) == ("count: native over unskew", 2.0, 1.5, True)
+    assert [row.contender for row in batches] == ["native", "unskew"] * 2
 
 
 def test_the_function_goes_on_from_its_state_and_takes_its_time(monkeypatch):

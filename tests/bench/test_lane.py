@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from unskew_lab.bench.lane import Lane, by_turns
+from unskew_lab.bench.streams import in_turn
 
 
 class ThreeBatches:
@@ -48,6 +49,21 @@ def test_lanes_run_a_batch_each_in_turn_forwards_and_backwards():
         assert list(lane.seconds) == [0, 1, 2]
         assert lane.after(1) == [lane.seconds[1], lane.seconds[2]]
         assert not lane.query.isActive
+
+
+def test_a_query_in_turn_takes_its_rows_in_before_it_stands_still(tmp_path):
+    given, diary = [], []
+
+    def start(events, checkpoint, sink):
+        given.append((events, checkpoint))
+        return ThreeBatches(events, [], lambda batch: sink(f"rows of {events}", batch))
+
+    def sink(rows, batch):
+        diary.append((rows, batch))
+
+    by_turns({name: in_turn(name, tmp_path / name, start, sink) for name in "ab"})
+    assert given == [("a", str(tmp_path / "a")), ("b", str(tmp_path / "b"))]
+    assert diary == [(f"rows of {name}", batch) for name, batch in zip("abbaab", (0, 0, 1, 1, 2, 2), strict=True)]
 
 
 def test_if_one_breaks_the_others_are_stopped_and_its_error_is_raised():

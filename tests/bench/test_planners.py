@@ -4,7 +4,8 @@ from unskew.load.metrics import overload, tolerated_deviation
 from unskew.planners import Memory, Problem, planner
 from unskew.sketches import LossyCounting
 from unskew_lab.bench.plain import plain_best_fit, plain_lossy_counting, plain_min_mig, plain_scan
-from unskew_lab.bench.planners import drifted, zipf_stream
+from unskew_lab.bench.planners import drifted
+from unskew_lab.bench.zipf import zipf_hashes
 
 
 def test_the_measured_problem_needs_a_plan() -> None:
@@ -38,7 +39,7 @@ def test_plain_best_fit_does_the_same_work_as_the_planner() -> None:
 
 
 def test_plain_lossy_counting_does_the_same_work_as_the_sketch() -> None:
-    stream = zipf_stream(20_000, keys=5_000)
+    stream = zipf_hashes(20_000, keys=5_000)
     sketch = LossyCounting(1e-2)
     sketch.update(stream)
     plain = plain_lossy_counting(stream.tolist(), 1e-2)

@@ -4,7 +4,8 @@ import numpy as np
 
 from unskew.splitters import candidates, splitter
 from unskew_lab.bench import benchmarks
-from unskew_lab.bench.splitters import plain_two_choices, zipf_hashes
+from unskew_lab.bench.splitters import plain_two_choices
+from unskew_lab.bench.zipf import zipf_hashes
 
 
 def test_the_plain_contender_chooses_as_ours_does():

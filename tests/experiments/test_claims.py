@@ -5,7 +5,7 @@ import json
 import pytest
 
 from unskew.errors import ArgumentError
-from unskew_lab.experiments.claims import Claim, judge_claims, load_claims, save_claims
+from unskew_lab.experiments.claims import Claim, judge_claims, save_claims
 
 TABLE = {
     "a": {"figure": "6", "claim": "b exceeds 2", "expected": "b > 2", "otherwise": "another hash, {hash}"},
@@ -43,6 +43,6 @@ def test_whatever_is_not_confirmed_needs_a_reason():
 def test_claims_survive_the_file(tmp_path):
     claims = judge_claims(TABLE, [("a", "2.4", True, WORDS)])[:2]
     save_claims(claims, tmp_path / "claims.json")
-    assert load_claims(tmp_path / "claims.json") == claims
+    assert [Claim(**each) for each in json.loads((tmp_path / "claims.json").read_text())] == claims
     fields = ["id", "figure", "claim", "expected", "measured", "verdict", "reason"]
     assert [list(claim) for claim in json.loads((tmp_path / "claims.json").read_text())] == [fields, fields]

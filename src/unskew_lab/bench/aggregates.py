@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,21 +16,22 @@ from pyspark.sql import functions as sql
 import unskew
 from unskew.testing import write_batches
 from unskew_lab.bench.count_and_sum import balanced_sums, native_sums
-from unskew_lab.bench.drop_in import NATIVE, OURS, StartWithSink
+from unskew_lab.bench.drop_in import NATIVE, OURS, native_over_ours
 from unskew_lab.bench.harness import Benchmark, Row
-from unskew_lab.bench.lane import by_turns
-from unskew_lab.bench.pairs import batch_rows, ratio_of_medians
+from unskew_lab.bench.lane import Lane, by_turns
 from unskew_lab.bench.streams import (
     SCHEMA,
     Sink,
-    discard,
-    followed_by,
+    StartWithSink,
+    in_turn,
     read_files,
     start,
+    temporary_folder,
     temporary_session,
     write_file,
     write_files,
 )
+from unskew_lab.bench.zipf import zipf_ranks
 
 TIMED_SCHEMA = "key string, value double, ts timestamp"
 SECONDS_A_BATCH, DELAY = 60, "30 seconds"
@@ -90,13 +89,8 @@ def running(spark: SparkSession, home: Path, case: Case, turns: int) -> list[Row
     else:
         write_files(files, WARM_UP + turns, case.rows, case.keys, case.exponent)
     ours = partial(balanced_sums, channels=case.partitions)
-    lanes = _compared(spark, home, case.partitions, SCHEMA, {NATIVE: native_sums, OURS: ours})
-    seconds = {who: lane.after(WARM_UP) for who, lane in lanes.items()}
-    ratio = ratio_of_medians(seconds[NATIVE], seconds[OURS])
-    rows = [
-        ratio.row(f"{case.name}: native over unskew", target=case.target),
-        *batch_rows(case.name, seconds),
-    ]
+    lanes = _compared(spark, files, home, case.partitions, SCHEMA, {NATIVE: native_sums, OURS: ours})
+    rows = native_over_ours(case.name, lanes, WARM_UP, case.target)
     if case.even_within:
         imbalance = max(figures.imbalance for figures in lanes[OURS].query.figures)
         name = f"{case.name}: fullest channel over the mean, merged rows, worst batch"
@@ -123,11 +117,8 @@ def windows(spark: SparkSession, home: Path, rows: int, turns: int) -> Iterator[
             NATIVE: partial(_native_windows, window, mode),
             OURS: partial(_balanced_windows, grouped, mode, partitions),
         }
-        lanes = _compared(spark, home / name, partitions, TIMED_SCHEMA, starts, home / "files")
-        seconds = {who: lane.after(WARM_UP) for who, lane in lanes.items()}
-        label = f"{name}, {rows:,} rows, {partitions} partitions"
-        yield ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{label}: native over unskew", target=1.0)
-        yield from batch_rows(label, seconds)
+        lanes = _compared(spark, home / "files", home / name, partitions, TIMED_SCHEMA, starts)
+        yield from native_over_ours(f"{name}, {rows:,} rows, {partitions} partitions", lanes, WARM_UP, target=1.0)
 
 
 def growth(spark: SparkSession, home: Path, name: str, case: Case, turns: int) -> list[Row]:
@@ -163,37 +154,21 @@ class AggregatesBenchmark(Benchmark):
         grown |= {f"{HELD_GROWS}, {size:,} keys held": Case(10_000, size, 2, 0.0, held=size) for size in held}
         with temporary_session("local[2,4]") as spark:
             for case in (each.scaled(scale) for each in cases):
-                with _folder() as home:
+                with temporary_folder() as home:
                     rows += running(spark, home, case, turns)
-            with _folder() as home:
+            with temporary_folder() as home:
                 rows += windows(spark, home, int(500_000 * scale), turns)
             for name, case in grown.items():
-                with _folder() as home:
+                with temporary_folder() as home:
                     rows += growth(spark, home, name, case, max(3, turns // 2))
         return rows
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
 def _compared(
-    spark: SparkSession,
-    home: Path,
-    partitions: int,
-    schema: str,
-    starts: dict[str, StartWithSink],
-    files: Path | None = None,
-) -> Any:
+    spark: SparkSession, files: Path, home: Path, partitions: int, schema: str, starts: dict[str, StartWithSink]
+) -> dict[str, Lane]:
     spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
-
-    def begin(start: StartWithSink, checkpoint: Path) -> Any:
-        rows = read_files(spark, files or home / "files", schema)
-        return lambda then: start(rows, str(checkpoint), followed_by(discard, then))
-
-    return by_turns({who: begin(start, home / who) for who, start in starts.items()})
+    return by_turns({who: in_turn(read_files(spark, files, schema), home / who, each) for who, each in starts.items()})
 
 
 def _write_held(files: Path, case: Case, batches: int) -> None:
@@ -208,8 +183,7 @@ def _write_held(files: Path, case: Case, batches: int) -> None:
 def _write_timed(files: Path, batch: int, rows: int) -> None:
     """Write a batch of a minute, a few rows of it late, with keys of Zipf frequencies."""
     rng = np.random.default_rng(batch)
-    weight = 1 / np.arange(1, 10_001)
-    keys = np.searchsorted(np.cumsum(weight / weight.sum()), rng.random(rows)).clip(0, 9_999)
+    keys = zipf_ranks(rng, rows, 10_000, exponent=1.0)
     late = np.where(rng.random(rows) < 0.01, 2 * SECONDS_A_BATCH, 0.0)
     seconds = SECONDS_A_BATCH * (batch + 10 + rng.random(rows)) - late
     times = pa.array((seconds * 1e6).astype(np.int64)).cast(pa.timestamp("us", "UTC"))

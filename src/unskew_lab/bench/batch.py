@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import unskew
 from unskew.workloads import workload
 from unskew_lab.bench.harness import Benchmark, Row, interleave
-from unskew_lab.bench.streams import discard, settings, temporary_session
+from unskew_lab.bench.streams import discard, settings, temporary_folder, temporary_session
 from unskew_lab.bench.work import Kind, spend
 
 CHANNELS = 8
@@ -42,11 +41,11 @@ class BatchBenchmark(Benchmark):
     def run(self, quick: bool) -> list[Row]:
         rows, keys, repeats = (8_000, 1_000, 2) if quick else (40_000, 10_000, 5)
         wait, compute = 1e-3, 250e-6
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            write_rows(Path(home), rows, keys)
-            fullest = _fullest_tasks(home)
-            waited = _measure(home, f"local[{CHANNELS},4]", _counting(wait, "wait"), repeats)
-            computed = _measure(home, "local[2,4]", _counting(compute, "cpu"), repeats)
+        with temporary_folder() as home:
+            write_rows(home, rows, keys)
+            fullest = _fullest_tasks(str(home))
+            waited = _measure(str(home), f"local[{CHANNELS},4]", _counting(wait, "wait"), repeats)
+            computed = _measure(str(home), "local[2,4]", _counting(compute, "cpu"), repeats)
         return [
             *(
                 Row("rows of the fullest task over an eighth of all", who, n, "x", better="lower")

@@ -8,15 +8,21 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
+
+from unskew.kafka import broker
+from unskew.kafka.jars import connector_jars
+from unskew.kafka.spark_gateway import LARGE_BATCHES, Gateway
+from unskew.kafka.spark_kafka import Admin
+from unskew.spark import session
 from unskew_lab.bench.harness import Benchmark, Row
+from unskew_lab.bench.kafka_delays import CONTENDERS, Load, Which, measure
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    Start = Callable[[], StreamingQuery]
+Start = Callable[[], StreamingQuery]
 
 PARTITIONS = 8
 KEYS = 100_000
@@ -51,21 +57,16 @@ class KafkaBenchmark(Benchmark):
     summary: ClassVar[str] = "rows per second through the gateway, beside Kafka's own partitioner; delays behind it"
 
     def run(self, quick: bool) -> list[Row]:
-        from unskew.kafka.broker import start  # noqa: PLC0415
-
         settings = {"log.retention.check.interval.ms": "2000"}
         with (
             tempfile.TemporaryDirectory(prefix="unskew-bench-") as home,
-            start(Path(home, "broker"), settings=settings) as broker,
+            broker.start(Path(home, "broker"), settings=settings) as started,
         ):
-            return [*speeds(broker.bootstrap, home, quick), *delays(broker.bootstrap, quick)]
+            return [*speeds(started.bootstrap, home, quick), *delays(started.bootstrap, quick)]
 
 
 def speeds(bootstrap: str, home: str, quick: bool) -> list[Row]:
     """Return rows per second of each writer, from each source."""
-    from unskew.kafka.jars import connector_jars  # noqa: PLC0415
-    from unskew.spark import session  # noqa: PLC0415
-
     rows, rounds, batches = (200_000, 1, 3) if quick else (1_000_000, 3, 3)
     spark = session(config={"spark.jars": ",".join(str(jar) for jar in connector_jars())})
     spark.sparkContext.setLogLevel("OFF")  # a query that is stopped in the middle of a batch complains at length
@@ -102,8 +103,6 @@ def delays(bootstrap: str, quick: bool) -> list[Row]:
     """Return the 99th percentile of the time that messages wait, of each contender at each load."""
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # noqa: PLC0415
 
-    from unskew_lab.bench.kafka_delays import CONTENDERS, Load, Which, measure  # noqa: PLC0415
-
     kinds: tuple[tuple[Which, str], ...] = (
         ("queueing", "p99 queueing delay"),
         ("end_to_end", "p99 delay by the clock"),
@@ -138,8 +137,6 @@ def zipf_rows(numbers: DataFrame, tasks: int = 4) -> DataFrame:
 
     Each partition has keys of its own, with the same shares. The law is drawn by inverting its integral.
     """
-    from pyspark.sql import functions as sql  # noqa: PLC0415
-
     u = sql.pmod(sql.xxhash64("value"), sql.lit(1 << 30)).cast("double") / float(1 << 30)
     least = float((KEYS // tasks) ** (1 - EXPONENT))
     rank = sql.pow(1 - u * (1 - least), sql.lit(1 / (1 - EXPONENT))).cast("int")
@@ -163,10 +160,7 @@ class Writers:
     """The queries that write, each to a topic of its own."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, home: str) -> None:
-        from unskew.kafka.spark_gateway import LARGE_BATCHES  # noqa: PLC0415
-        from unskew.kafka.spark_kafka import Admin  # noqa: PLC0415
-
-        self._spark, self._home, self._large = spark, home, LARGE_BATCHES
+        self._spark, self._home = spark, home
         self._options = {"kafka.bootstrap.servers": bootstrap, "kafka.acks": "all", "kafka.enable.idempotence": "true"}
         self._admin = Admin(spark, {"bootstrap.servers": bootstrap})
 
@@ -174,19 +168,17 @@ class Writers:
         """Return a stream that reads so many rows a batch from a topic, which it fills."""
         self._admin.create("source", PARTITIONS)
         writer = zipf_rows(self._spark.range(rows * batches).withColumnRenamed("id", "value")).write.format("kafka")
-        writer.options(**self._options, **self._large, topic="source").save()
+        writer.options(**self._options, **LARGE_BATCHES, topic="source").save()
         reader = self._spark.readStream.format("kafka").options(**self._options, subscribe="source")
         return reader.options(startingOffsets="earliest", maxOffsetsPerTrigger=rows).load().select("key", "value")
 
     def starts(self, events: DataFrame, name: str) -> dict[str, Start]:
-        from pyspark.sql import functions as sql  # noqa: PLC0415
-
         header = sql.array(sql.struct(sql.lit("sm.seq").alias("key"), sql.lit(b"12345678").alias("value")))
         keyed: dict[str, Any] = {"keyed_source": True}
         return {
             PLAIN: self._plain(events, f"{name}-plain", {}),
-            LARGE: self._plain(events, f"{name}-large", self._large),
-            HEADER: self._plain(events.withColumn("headers", header), f"{name}-header", self._large),
+            LARGE: self._plain(events, f"{name}-large", LARGE_BATCHES),
+            HEADER: self._plain(events.withColumn("headers", header), f"{name}-header", LARGE_BATCHES),
             GATEWAY: self._gateway(events, f"{name}-gateway", keyed),
             f"{GATEWAY}, no row numbered": self._gateway(events, f"{name}-none", {**keyed, "stamp": "none"}),
             f"{GATEWAY}, all rows numbered": self._gateway(events, f"{name}-all", {**keyed, "stamp": "all"}),
@@ -199,8 +191,6 @@ class Writers:
         return events.writeStream.format("kafka").options(**self._options, **more, **places).start
 
     def _gateway(self, events: DataFrame, topic: str, parameters: dict[str, Any]) -> Start:
-        from unskew.kafka.spark_gateway import Gateway  # noqa: PLC0415
-
         self._admin.create(topic, PARTITIONS, KEPT)
         writer = Gateway(events, key="key", topic=topic, options=self._options, **parameters)
         return partial(writer.start, f"{self._home}/{topic}")

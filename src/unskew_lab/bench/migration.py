@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import SparkSession
 
 from unskew.planners import Assignment, Memory, Planner, Problem
 from unskew.routing.table import RoutingTable
 from unskew_lab.bench.count_and_sum import balanced_sums
 from unskew_lab.bench.harness import Benchmark, Row
-from unskew_lab.bench.lane import Then, by_turns
+from unskew_lab.bench.lane import by_turns
 from unskew_lab.bench.pairs import batch_rows, ratio_of_medians
-from unskew_lab.bench.streams import discard, followed_by, read_files, temporary_session, write_file
+from unskew_lab.bench.streams import (
+    StartWithSink,
+    in_turn,
+    read_files,
+    temporary_folder,
+    temporary_session,
+    write_file,
+)
 
 MOVED_SHARE = 0.05
 WARM_UP = 4
@@ -62,15 +67,12 @@ class MigrationBenchmark(Benchmark):
         return self.run_size(keys=500_000, rows=300_000, turns=80)
 
     def run_size(self, keys: int, rows: int, turns: int) -> list[Row]:
-        with (
-            tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home,
-            temporary_session("local[2,4]") as spark,
-        ):
-            _write(Path(home, "files"), keys, rows, WARM_UP + turns)
+        with temporary_folder() as home, temporary_session("local[2,4]") as spark:
+            _write(home / "files", keys, rows, WARM_UP + turns)
             lanes = by_turns(
                 {
-                    MOVING: partial(_begin, spark, Path(home), MOVED_SHARE),
-                    QUIET: partial(_begin, spark, Path(home), 0.0),
+                    who: in_turn(read_files(spark, home / "files"), home / who, _moving(share))
+                    for who, share in ((MOVING, MOVED_SHARE), (QUIET, 0.0))
                 }
             )
             seconds = {name: lane.after(WARM_UP) for name, lane in lanes.items()}
@@ -91,7 +93,5 @@ def _write(files: Path, keys: int, rows: int, batches: int) -> None:
         write_file(files, batch, names.take(pa.array(rng.integers(0, keys, rows))), np.ones(rows))
 
 
-def _begin(spark: SparkSession, home: Path, share: float, then: Then) -> Any:
-    sink = followed_by(discard, then)
-    options = {"planner": MoveAShare(share=share), "plan": "own", "min_gain": -np.inf}
-    return balanced_sums(read_files(spark, home / "files"), str(home / f"checkpoint {share}"), sink, **options)
+def _moving(share: float) -> StartWithSink:
+    return partial(balanced_sums, planner=MoveAShare(share=share), plan="own", min_gain=-np.inf)

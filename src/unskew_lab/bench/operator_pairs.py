@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from unskew.spark.stage import Stage
 from unskew_lab.bench.harness import Row
 from unskew_lab.bench.operator_queries import NATIVE, OURS, Query, side_by_side, started, write_rows
 from unskew_lab.bench.operator_subjects import ROWS_PER_KEY, SHAPES
-from unskew_lab.bench.streams import Start, settings, temporary_session
+from unskew_lab.bench.streams import Start, settings, temporary_folder, temporary_session
 
 CHANNELS = 8
 SALTS, HOT_KEYS = 3, 3
@@ -70,10 +68,10 @@ def pairs(cases: Sequence[Case]) -> list[Row]:
     results = []
     with (
         temporary_session(f"local[{CHANNELS},4]", {"spark.sql.shuffle.partitions": str(CHANNELS)}) as spark,
-        tempfile.TemporaryDirectory(prefix="unskew-bench-") as home,
+        temporary_folder() as home,
     ):
         for number, case in enumerate(cases):
-            folder = Path(home) / str(number)
+            folder = home / str(number)
             write_rows(folder, [case.rows] * case.batches, SHAPES[case.shape])
             every = contenders(case)
             chosen = {who: every[who] for who in (OURS, *case.contenders)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -14,7 +13,7 @@ import unskew
 from unskew.testing import write_batches
 from unskew_lab.bench.harness import Row
 from unskew_lab.bench.operator_subjects import SCHEMA, SHAPES, Subject, batch_rows
-from unskew_lab.bench.streams import Start, batch_seconds, start, temporary_session
+from unskew_lab.bench.streams import Start, batch_seconds, start, temporary_folder, temporary_session
 
 CHANNELS = 4
 WARM_UPS = 3
@@ -73,10 +72,10 @@ def _compared(queries: Mapping[Subject, Query], who: str, sizes: Sequence[int], 
     results = []
     with (
         temporary_session("local[2,4]", {"spark.sql.shuffle.partitions": str(CHANNELS)}) as spark,
-        tempfile.TemporaryDirectory(prefix="unskew-bench-") as home,
+        temporary_folder() as home,
     ):
         for shape, exponent in SHAPES.items():
-            folder = Path(home) / shape
+            folder = home / shape
             write_rows(folder, sizes, exponent)
             for subject, query in queries.items():
                 contenders = {OURS: _ours(subject), who: _theirs(subject, query)}

@@ -22,6 +22,7 @@ from unskew.operators import (
     WindowAggregate,
 )
 from unskew_lab.bench.per_key import HEAVY_HITTERS, HISTOGRAM, HISTORY, PerKey
+from unskew_lab.bench.zipf import zipf_ranks
 
 SCHEMA = "key string, value double, ts timestamp"
 ROWS_PER_KEY = 5
@@ -127,8 +128,7 @@ def batch_rows(batch: int, rows: int, exponent: float) -> pa.Table:
     """Return the rows of a batch: seeded, with a fifth as many keys to draw from, times within the batch's seconds."""
     rng, keys = np.random.default_rng(batch), rows // ROWS_PER_KEY
     names = np.char.add("k", np.random.default_rng(0).permutation(keys).astype(str))
-    weight = 1 / np.arange(1, keys + 1) ** exponent
-    drawn = np.searchsorted(np.cumsum(weight / weight.sum()), rng.random(rows)).clip(0, keys - 1)
+    drawn = zipf_ranks(rng, rows, keys, exponent)
     seconds = FIRST_SECOND + SECONDS_PER_BATCH * (batch + rng.random(rows))
     times = pa.array((seconds * 1e6).astype(np.int64), pa.timestamp("us", "UTC"))
     return pa.table({"key": names[drawn], "value": rng.random(rows).round(4), "ts": times})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Mapping
 from statistics import mean
 from typing import Any
@@ -14,7 +13,7 @@ from unskew.jobs.tpch_q5 import STAGES, TpchQ5, read_stream, write
 from unskew.spark.query import BalancedQuery
 from unskew.workloads.tpch import Tpch
 from unskew_lab.bench.harness import Row
-from unskew_lab.bench.streams import temporary_session
+from unskew_lab.bench.streams import temporary_folder, temporary_session
 
 CHANNELS = 8
 SLICES = 8
@@ -29,7 +28,7 @@ def query_5(scale: float) -> list[Row]:
     the fullest channel exceeds the mean, after some batches.
     """
     results, seconds = list[Row](), dict[str, float]()
-    with temporary_session("local[2,4]") as spark, tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
+    with temporary_session("local[2,4]") as spark, temporary_folder() as home:
         write(Tpch(scale=scale, channels=CHANNELS), f"{home}/data", SLICES)
         for who, options in ((BALANCED, {}), (HASHED, {"min_gain": math.inf})):
             queries = _run(spark, f"{home}/data", f"{home}/{who}", options)

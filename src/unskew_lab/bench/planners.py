@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unskew.load.metrics import tolerated_deviation
 from unskew.planners import Memory, Planner, Problem, planner
@@ -16,6 +15,7 @@ from unskew.planners.fang.records import Records
 from unskew.sketches import LossyCounting
 from unskew_lab.bench.harness import Benchmark, Row, interleave
 from unskew_lab.bench.plain import plain_best_fit, plain_lossy_counting, plain_min_mig, plain_scan
+from unskew_lab.bench.zipf import zipf_hashes, zipf_shares
 
 OURS, PLAIN = "unskew", "plain Python"
 CHANNELS = 20
@@ -50,7 +50,7 @@ class PlannersBenchmark(Benchmark):
 def drifted(keys: int, channels: int = CHANNELS, seed: int = 0) -> Problem:
     """Return a problem after a drift: Zipf 0.85 costs, the thousand hottest keys mostly on half of the channels."""
     rng = np.random.default_rng(seed)
-    cost = rng.permutation(20 * keys * _zipf(keys, 0.85))
+    cost = rng.permutation(20 * keys * zipf_shares(keys, 0.85))
     home = rng.integers(0, channels, keys).astype(np.int32)
     hottest = np.argpartition(-cost, min(1000, keys - 1))[:1000]
     home[hottest] = np.minimum(rng.integers(0, channels, len(hottest)), rng.integers(0, channels, len(hottest)))
@@ -67,7 +67,7 @@ def hot_keys(seed: int = 0) -> Problem:
     background.
     """
     rng = np.random.default_rng(seed)
-    share = _zipf(MILLION, 1.0)
+    share = zipf_shares(MILLION, 1.0)
     listed, rest = rng.permutation(share[:COUNTED_KEYS]), share[COUNTED_KEYS:].sum() / 10
     home = rng.integers(0, 10, COUNTED_KEYS).astype(np.int32)
     current = np.where(home == 9, rng.integers(0, 9, COUNTED_KEYS), home)
@@ -134,7 +134,7 @@ def _smalops_rows(repeats: int) -> list[Row]:
 
 
 def _counting_rows(repeats: int, tuples: int) -> list[Row]:
-    stream = zipf_stream(tuples)
+    stream = zipf_hashes(tuples)
     part = stream[: min(tuples, MILLION)].tolist()
     LossyCounting(1e-4).update(stream[:1000])
     times = interleave(
@@ -147,19 +147,6 @@ def _counting_rows(repeats: int, tuples: int) -> list[Row]:
         Row(name, OURS, ours, "M tuples/s", ratio=ours / plain, target=20, samples=times[OURS].rates(tuples / 1e6)),
         Row(name, PLAIN, plain, "M tuples/s"),
     ]
-
-
-def zipf_stream(tuples: int, keys: int = MILLION, seed: int = 0) -> NDArray[np.int64]:
-    """Return hashes of keys drawn with Zipf 1 frequencies."""
-    rng = np.random.default_rng(seed)
-    hashes: NDArray[np.int64] = rng.integers(-(2**63), 2**63 - 1, keys)
-    drawn = np.searchsorted(np.cumsum(_zipf(keys, 1.0)), rng.random(tuples))
-    return np.take(hashes, np.minimum(drawn, keys - 1))
-
-
-def _zipf(keys: int, exponent: float) -> NDArray[np.float64]:
-    weight = np.arange(1, keys + 1, dtype=np.float64) ** -exponent
-    return np.asarray(weight / weight.sum())
 
 
 def _call(chosen: Planner, problem: Problem) -> Callable[[], object]:

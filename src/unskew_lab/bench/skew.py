@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from unskew_lab.bench.count_and_sum import balanced_sums
 from unskew_lab.bench.drop_in import NATIVE, OURS, native_and_drop_in, run_checked, write_stream
 from unskew_lab.bench.harness import Benchmark, Row
 from unskew_lab.bench.pairs import batch_rows, percentile_95, ratio_of_medians
-from unskew_lab.bench.streams import read_files, temporary_session
+from unskew_lab.bench.streams import read_files, temporary_folder, temporary_session
 from unskew_lab.bench.work import Kind
 
 FASTER = "native over unskew"
@@ -82,8 +81,7 @@ class SkewBenchmark(Benchmark):
         self, waiting: tuple[Work, int, int], computing: tuple[Work, int, int], balance: Balance, batches: int
     ) -> list[Row]:
         """Measure both kinds of work, each with so many turns that warm up and so many that count, then the balance."""
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as folder:
-            home = Path(folder)
+        with temporary_folder() as home:
             with temporary_session(f"local[{waiting[0].threads},4]") as spark:
                 rows = beside_native(spark, home / "waiting", *waiting)
             with temporary_session(f"local[{computing[0].threads},4]") as spark:

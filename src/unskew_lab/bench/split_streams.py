@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -12,7 +10,7 @@ from pyspark.sql import DataFrame
 
 import unskew
 from unskew_lab.bench.harness import Row
-from unskew_lab.bench.streams import batch_seconds, start, temporary_session, write_files
+from unskew_lab.bench.streams import batch_seconds, start, temporary_folder, temporary_session, write_files
 
 CHANNELS = 4
 WITHOUT, SPLIT = "one owner per key", "split keys"
@@ -23,9 +21,9 @@ def split_stream_rows(quick: bool) -> list[Row]:
     """Return the batch time of a count over Zipf 1.4 keys with split keys, and under schemes, over that without."""
     rows, rounds = (50_000, 1) if quick else (500_000, 3)
     contenders = {WITHOUT: _count(None), SPLIT: _count("auto")} | {name: _count(name) for name in SCHEMES}
-    with temporary_session("local[2,4]") as spark, tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-        write_files(Path(home), batches=9, rows=rows, keys=100_000, exponent=1.4)
-        times = batch_seconds(spark, Path(home), contenders, rounds=rounds, skipped=3)
+    with temporary_session("local[2,4]") as spark, temporary_folder() as home:
+        write_files(home, batches=9, rows=rows, keys=100_000, exponent=1.4)
+        times = batch_seconds(spark, home, contenders, rounds=rounds, skipped=3)
     seconds = {name: median(of) for name, of in times.items()}
     over = {who: seconds[who] / seconds[WITHOUT] for who in (SPLIT, *SCHEMES)}
     name, target = f"count on Spark, {rows:,} rows a batch", {SPLIT: 1.15}

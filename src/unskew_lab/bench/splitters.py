@@ -12,10 +12,10 @@ from unskew.routing import RoutingTable
 from unskew.splitters import SplitKeys, Splitter, candidates, splitter
 from unskew_lab.bench.harness import Benchmark, Row, interleave
 from unskew_lab.bench.split_streams import split_stream_rows
+from unskew_lab.bench.zipf import zipf_hashes
 
 OURS, PLAIN = "unskew", "plain Python"
 WORKERS = 100
-KEYS = 1_000_000
 SPLIT_SHARE = 1 / WORKERS
 
 
@@ -46,15 +46,6 @@ class SplittersBenchmark(Benchmark):
             rows += _scheme_rows(f"pkg, Zipf {exponent}", splitter("pkg"), other, repeats)
             rows += _scheme_rows(f"d-choices, Zipf {exponent}", splitter("d-choices"), other, repeats)
         return [*rows, *_table_rows(stream, repeats), *split_stream_rows(quick)]
-
-
-def zipf_hashes(tuples: int, exponent: float, seed: int = 0) -> NDArray[np.int64]:
-    """Return hashes of keys drawn by Zipf's law over a million keys."""
-    rng = np.random.default_rng(seed)
-    hashes: NDArray[np.int64] = rng.integers(-(2**63), 2**63 - 1, KEYS)
-    weight = np.arange(1, KEYS + 1, dtype=np.float64) ** -exponent
-    drawn = np.searchsorted(np.cumsum(weight / weight.sum()), rng.random(tuples))
-    return hashes[np.minimum(drawn, KEYS - 1)]
 
 
 def plain_two_choices(pairs: list[list[int]], workers: int) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +22,20 @@ from unskew_lab.bench.count_and_sum import (
     balanced_sums,
     native_processor,
 )
-from unskew_lab.bench.drop_in import NATIVE, OURS, StartWithSink, native_and_drop_in, run_checked, write_stream
+from unskew_lab.bench.drop_in import NATIVE, OURS, native_and_drop_in, native_over_ours, run_checked, write_stream
 from unskew_lab.bench.harness import Benchmark, Row
-from unskew_lab.bench.lane import Begin, by_turns
+from unskew_lab.bench.lane import by_turns
 from unskew_lab.bench.pairs import batch_rows, difference_of_medians, ratio_of_medians
-from unskew_lab.bench.streams import discard, followed_by, read_files, start, temporary_session, write_file, write_files
+from unskew_lab.bench.streams import (
+    StartWithSink,
+    in_turn,
+    read_files,
+    start,
+    temporary_folder,
+    temporary_session,
+    write_file,
+    write_files,
+)
 
 EMPTY, LEAN = "empty foreachBatch", "lean"
 DROP_IN = "drop-in"
@@ -84,25 +92,26 @@ class StateBenchmark(Benchmark):
         def rows(count: int) -> int:
             return int(count * scale)
 
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as folder:
-            home = Path(folder)
-            with temporary_session("local[2,4]", {"spark.local.dir": str(home / "local")}) as spark:
-                return [
-                    *drop_in(spark, home / "large", rows(100_000), 2, turns.drop_in, target=4.5, lean=True),
-                    *drop_in(spark, home / "small", rows(5_000), 8, turns.small_drop_in, target=1.5),
-                    *processors(spark, home / "frames", rows(500_000), 2, turns.processor, target=15.0),
-                    *processors(spark, home / "rows", rows(500_000), 2, turns.processor, target=5.0, by_row=True),
-                    *own_cost(spark, home / "smallest", rows(1_000), turns.smallest),
-                    *touched_and_held(
-                        spark,
-                        home / "held",
-                        rows(10_000),
-                        rows(2_000_000),
-                        turns.held,
-                        turns.restarts,
-                        partial(delete_copies, home / "local"),
-                    ),
-                ]
+        with (
+            temporary_folder() as home,
+            temporary_session("local[2,4]", {"spark.local.dir": str(home / "local")}) as spark,
+        ):
+            return [
+                *drop_in(spark, home / "large", rows(100_000), 2, turns.drop_in, target=4.5, lean=True),
+                *drop_in(spark, home / "small", rows(5_000), 8, turns.small_drop_in, target=1.5),
+                *processors(spark, home / "frames", rows(500_000), 2, turns.processor, target=15.0),
+                *processors(spark, home / "rows", rows(500_000), 2, turns.processor, target=5.0, by_row=True),
+                *own_cost(spark, home / "smallest", rows(1_000), turns.smallest),
+                *touched_and_held(
+                    spark,
+                    home / "held",
+                    rows(10_000),
+                    rows(2_000_000),
+                    turns.held,
+                    turns.restarts,
+                    partial(delete_copies, home / "local"),
+                ),
+            ]
 
 
 def drop_in(
@@ -115,12 +124,7 @@ def drop_in(
     if lean:
         contenders[LEAN] = partial(balanced_lean_function, channels=channels)
     lanes = run_checked(spark, home, contenders, channels)
-    seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
-    name = f"{DROP_IN}, {rows:,} rows, {channels} channels"
-    return [
-        ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=target),
-        *batch_rows(name, seconds),
-    ]
+    return native_over_ours(f"{DROP_IN}, {rows:,} rows, {channels} channels", lanes, warm_up, target)
 
 
 def processors(
@@ -133,26 +137,21 @@ def processors(
         NATIVE: partial(native_processor, by_row=by_row),
         OURS: partial(balanced_processor, by_row=by_row, channels=channels),
     }
-    seconds = {name: lane.after(warm_up) for name, lane in run_checked(spark, home, contenders, channels).items()}
     name = f"processor on {'rows' if by_row else 'frames'}, {rows:,} rows, {channels} channels"
-    return [
-        ratio_of_medians(seconds[NATIVE], seconds[OURS]).row(f"{name}: native over unskew", target=target),
-        *batch_rows(name, seconds),
-    ]
+    return native_over_ours(name, run_checked(spark, home, contenders, channels), warm_up, target)
 
 
 def own_cost(spark: SparkSession, home: Path, rows: int, turns: int) -> list[Row]:
     """Compare the drop-in with a query of Spark's that has the same source and trigger, and does nothing."""
     warm_up = 5
     write_files(home / "files", warm_up + turns, rows, keys=500)
-
-    def begin(start_query: StartWithSink, checkpoint: str) -> Begin:
-        return lambda then: start_query(
-            read_files(spark, home / "files"), str(home / checkpoint), lambda _, batch_id: then(batch_id)
-        )
-
-    ours = partial(balanced_function, channels=None)
-    lanes = by_turns({DROP_IN: begin(ours, "ours"), EMPTY: begin(start, "empty")})
+    starts: dict[str, StartWithSink] = {DROP_IN: partial(balanced_function, channels=None), EMPTY: start}
+    lanes = by_turns(
+        {
+            name: in_turn(read_files(spark, home / "files"), home / name, each, lambda rows, batch_id: None)
+            for name, each in starts.items()
+        }
+    )
     seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
     own = difference_of_medians(*([1e3 * each for each in seconds[who]] for who in (DROP_IN, EMPTY)))
     name = f"{rows:,} rows"
@@ -182,7 +181,7 @@ def touched_and_held(
         write_file(home / name, 0, _names(np.arange(size)), np.ones(size))
         _write_touching(home / name, size, touched, first=1, count=warm_up - 1 + turns)
     lanes = by_turns(
-        {name: _discarding(spark, home / name, home / f"{name} checkpoint", balanced_sums) for name in sizes}
+        {name: in_turn(read_files(spark, home / name), home / f"{name} checkpoint", balanced_sums) for name in sizes}
     )
     seconds = {name: lane.after(warm_up) for name, lane in lanes.items()}
     rows = [
@@ -248,7 +247,3 @@ def delete_copies(local: Path) -> None:
         raise StateError("there are no local copies to delete", where=str(local))
     for folder in found:
         shutil.rmtree(folder)
-
-
-def _discarding(spark: SparkSession, files: Path, checkpoint: Path, start_query: StartWithSink) -> Begin:
-    return lambda then: start_query(read_files(spark, files), str(checkpoint), followed_by(discard, then))

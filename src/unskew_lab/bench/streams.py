@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from unskew.spark import session
 from unskew.testing import write_batches
-from unskew_lab.bench.lane import Then
+from unskew_lab.bench.lane import Begin, Then
+from unskew_lab.bench.zipf import zipf_ranks
 
 SCHEMA = "key string, value double"
 PLACES_SHIFTED = 37
@@ -31,6 +32,7 @@ NATIVE_STATE = {
 Sink = Callable[[DataFrame, int], None]  # takes the rows of a batch and its number
 # starts a query on a stream with a checkpoint and returns it; the query must end by itself
 Start = Callable[[DataFrame, str], Any]
+StartWithSink = Callable[[DataFrame, str, Sink], Any]
 
 
 @contextmanager
@@ -41,6 +43,13 @@ def temporary_session(master: str, config: Mapping[str, str] | None = None) -> I
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder, and delete it in the end; what cannot be deleted stays."""
+    with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @contextmanager
@@ -70,11 +79,9 @@ def write_files(
     With `change_every`, other keys become hot after every so many batches.
     """
     rng = np.random.default_rng(seed)
-    weight = 1 / np.arange(1, keys + 1) ** exponent
-    cdf = np.cumsum(weight / weight.sum())
     names = np.array([f"k{i}" for i in rng.permutation(keys)])
     for batch in range(batches):
-        drawn = np.searchsorted(cdf, rng.random(rows)).clip(0, keys - 1)
+        drawn = zipf_ranks(rng, rows, keys, exponent)
         shifted = PLACES_SHIFTED * (batch // change_every) if change_every else 0
         write_file(folder, batch, pa.array(names[(drawn + shifted) % keys]), rng.integers(0, 100, rows).astype(float))
 
@@ -100,14 +107,17 @@ def start(rows: Any, checkpoint: str, sink: Sink = discard, mode: str = "update"
     return writer.foreachBatch(sink).trigger(availableNow=True).start()
 
 
-def followed_by(sink: Sink, then: Then) -> Sink:
-    """Return a sink that takes a batch's rows in and then stands still until the query's next turn."""
+def in_turn(events: DataFrame, checkpoint: Path, start: StartWithSink, sink: Sink = discard) -> Begin:
+    """Return a query for a lane: its sink takes a batch's rows in and then stands still until its next turn."""
 
-    def take_and_stand_still(rows: DataFrame, batch_id: int) -> None:
-        sink(rows, batch_id)
-        then(batch_id)
+    def begin(then: Then) -> Any:
+        def take_and_stand_still(rows: DataFrame, batch_id: int) -> None:
+            sink(rows, batch_id)
+            then(batch_id)
 
-    return take_and_stand_still
+        return start(events, str(checkpoint), take_and_stand_still)
+
+    return begin
 
 
 def batch_seconds(

@@ -110,21 +110,16 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def _table(record: Mapping[str, Any]) -> Table:
-    from unskew_lab.report.benchmarks import value
+    from unskew_lab.report.benchmarks import HEADINGS, NUMBERS, value
 
     table = Table(title=f"{record['benchmark']}  ({record['commit']}, {record['machine']['cores']} cores)")
+    own = record.get("table", {"headings": HEADINGS, "numbers": NUMBERS})
+    for place, heading in enumerate(own["headings"]):
+        table.add_column(heading, justify="right" if place in own["numbers"] else "left")
     if "table" in record:
-        own = record["table"]
-        for place, heading in enumerate(own["headings"]):
-            table.add_column(heading, justify="right" if place in own["numbers"] else "left")
         for cells in own["rows"]:
             table.add_row(*map(escape, cells))
         return table
-    for heading in ("what", "contender"):
-        table.add_column(heading)
-    for heading in ("value", "spread", "ratio", "target"):
-        table.add_column(heading, justify="right")
-    table.add_column("met")
     verdicts = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
     for row in record["rows"]:
         table.add_row(

@@ -145,17 +145,13 @@ def _own(setup: Any, folder: Path, json_output: bool) -> None:
         run = run_setup(setup, lambda now: progress.update(task, completed=now))
     path = folder / "run.png"
     draw_run(run, path)
-    if json_output:
-        print_json(_plain_run(run, path))
-        return
     table = Table.grid(padding=(0, 2))
     for name, value in run.totals().items():
         table.add_row(name.replace("_", " "), f"{value:,.6g}")
-    console.print(table)
-    console.print(f"plot in {path}")
+    _print(_plain_run(run), table, path, json_output)
 
 
-def _plain_run(run: Result, path: Path) -> dict[str, Any]:
+def _plain_run(run: Result) -> dict[str, Any]:
     return {
         "totals": run.totals(),
         "throughput": run.throughput,
@@ -165,7 +161,6 @@ def _plain_run(run: Result, path: Path) -> dict[str, Any]:
             {"seconds": r.seconds, "collection": r.collection_seconds, "took": r.move_seconds, "moves": r.moves}
             for r in run.rounds
         ],
-        "plot": path,
     }
 
 
@@ -178,7 +173,7 @@ def _figure(figure: str, seed: int, folder: Path, json_output: bool) -> None:
 
     if figure not in FIGURES:
         raise ArgumentError("the paper has no such figure to simulate", got=figure, hint=f"one of {', '.join(FIGURES)}")
-    trials = [dataclasses.replace(t, seed=seed) for t in trials_of("9" if figure == "10" else figure)]
+    trials = [dataclasses.replace(t, seed=seed) for t in trials_of(figure)]
     rows = []
     with _progress() as progress:
         for trial in progress.track(trials, description=f"figure {figure}"):
@@ -197,9 +192,6 @@ def _figure(figure: str, seed: int, folder: Path, json_output: bool) -> None:
         }
         for trial, measures in rows
     ]
-    if json_output:
-        print_json({"figure": figure, "runs": shown, "plot": path})
-        return
     table = Table(title=f"figure {figure}")
     for heading in ("series", "x", "loaded", "data"):
         table.add_column(heading)
@@ -210,8 +202,7 @@ def _figure(figure: str, seed: int, folder: Path, json_output: bool) -> None:
         means = (sum(rate) / len(rate), sum(rate[-5:]) / 5, 1e6 * sum(wait[-5:]) / 5, row["moves"])
         named = (row["series"], f"{row['x']:g}", str(row["loaded"]), row["data"])
         table.add_row(*named, *(f"{value:,.4g}" for value in means))
-    console.print(table)
-    console.print(f"plot in {path}")
+    _print({"figure": figure, "runs": shown}, table, path, json_output)
 
 
 def _scale(channels: list[int], keys: list[int], names: list[str], seed: int, folder: Path, json_output: bool) -> None:
@@ -226,9 +217,6 @@ def _scale(channels: list[int], keys: list[int], names: list[str], seed: int, fo
             points += Study(channels=count, keys=size, seed=seed).run(studied)
     path = folder / "scale.png"
     draw_scale(points, path)
-    if json_output:
-        print_json({"points": points, "plot": path})
-        return
     table = Table()
     table.add_column("planner")
     for heading in ("channels", "keys", "imbalance", "next interval", "moved share", "table", "plan, ms"):
@@ -242,8 +230,15 @@ def _scale(channels: list[int], keys: list[int], names: list[str], seed: int, fo
             f"{p.table_size:,.0f}",
             f"{1000 * p.planning_seconds:,.1f}",
         )
-    console.print(table)
-    console.print(f"plot in {path}")
+    _print({"points": points}, table, path, json_output)
+
+
+def _print(result: dict[str, Any], table: Table, path: Path, json_output: bool) -> None:
+    if json_output:
+        print_json({**result, "plot": path})
+    else:
+        console.print(table)
+        console.print(f"plot in {path}")
 
 
 def _progress() -> Progress:

@@ -45,11 +45,22 @@ class NoView:
         """Say what is going on now."""
 
 
-class LiveView(NoView):
+class _View(NoView):
+    def __init__(self, console: Console, settings: Settings, open_browser: bool = False) -> None:
+        self._console, self._settings, self._open_browser = console, settings, open_browser
+
+    def page_is_at(self, url: str) -> None:
+        """Print where the page is, above any bars. It opens before the first batch, which does not count."""
+        self._console.print(f"The query under unskew, live: {url}", soft_wrap=True)
+        if self._open_browser:
+            open_page(url)
+
+
+class LiveView(_View):
     """Bars that are drawn anew after every batch."""
 
     def __init__(self, console: Console, settings: Settings, open_browser: bool = False) -> None:
-        self._settings, self._open_browser, self._console = settings, open_browser, console
+        super().__init__(console, settings, open_browser)
         waiting = Spinner("dots", text=f" {STARTING}")
         self._shown: RenderableType = waiting
         self._live = Live(waiting, console=console, refresh_per_second=8, transient=False)
@@ -61,9 +72,6 @@ class LiveView(NoView):
     def __exit__(self, *error: object) -> None:
         self._live.stop()
 
-    def page_is_at(self, url: str) -> None:
-        _tell_page(self._console, url, self._open_browser)
-
     def show(self, race: Race, racer: Racer) -> None:
         self._shown = picture(race, self._settings)
         self._live.update(self._shown, refresh=True)
@@ -72,19 +80,13 @@ class LiveView(NoView):
         self._live.update(Group(self._shown, Text(text, "bold")), refresh=True)
 
 
-class PlainView(NoView):
+class PlainView(_View):
     """One line per batch."""
-
-    def __init__(self, console: Console, settings: Settings, open_browser: bool = False) -> None:
-        self._console, self._settings, self._open_browser = console, settings, open_browser
 
     def __enter__(self) -> Self:
         self._console.print(STARTING)
         self._console.print(f"{self._settings.cost}.", soft_wrap=True)
         return self
-
-    def page_is_at(self, url: str) -> None:
-        _tell_page(self._console, url, self._open_browser)
 
     def show(self, race: Race, racer: Racer) -> None:
         batch = race.batches[racer][-1]
@@ -96,13 +98,6 @@ class PlainView(NoView):
 
     def say(self, text: str) -> None:
         self._console.print(text)
-
-
-def _tell_page(console: Console, url: str, open_browser: bool) -> None:
-    """Print where the page is, above any bars. It opens before the first batch, which does not count."""
-    console.print(f"The query under unskew, live: {url}", soft_wrap=True)
-    if open_browser:
-        open_page(url)
 
 
 def line(racer: Racer, batch: Batch) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from unskew.registry import Registry
-from unskew_lab.experiments.claims import Claim, Finding, judge_claims, load_table, save_claims
+from unskew_lab.experiments.claims import Claim, judge_claims, load_table, save_claims
 from unskew_lab.experiments.runner import Measures, run_trials
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Experiment:
     grid: ClassVar[Any]  # returns the trials; with `quick`, a reduced grid that ends within a few minutes
     measure: ClassVar[Any]  # runs one trial, see `run_trials`
     results: ClassVar[Any]  # turns the rows, trials with their measures, into what judges and figures look at
-    judges: ClassVar[tuple[Callable[[Any], Iterable[Finding]], ...]]  # each has the findings of a figure or table
+    verdicts: ClassVar[tuple[ModuleType, ...]]  # whose functions `judge_*` yield the findings of a figure or table
     figures: ClassVar[Any]  # draws the results to PNG files in a folder
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -40,7 +41,8 @@ class Experiment:
         """Return every claim of the paper with its verdict."""
         results = self.results(rows)
         table = Path(str(sys.modules[type(self).__module__].__file__)).with_name("claims.toml")
-        return judge_claims(load_table(table), (finding for judge in self.judges for finding in judge(results)))
+        judges = [judge for each in self.verdicts for name, judge in vars(each).items() if name.startswith("judge_")]
+        return judge_claims(load_table(table), (finding for judge in judges for finding in judge(results)))
 
     def run(self, spark: SparkSession, folder: Path, quick: bool = False) -> list[Claim]:
         """Run everything; write ``results.parquet``, the figures and ``claims.json`` to `folder`; return the claims."""

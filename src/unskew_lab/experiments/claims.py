@@ -81,17 +81,25 @@ def near(value: float, wanted: float, tolerance: float) -> bool:
     return abs(value - wanted) <= tolerance * abs(wanted)
 
 
-def mean(values: Mapping[Any, float]) -> float:
-    """Return the mean over a curve."""
-    return float(np.mean(list(values.values())))
+def mean(curve: Mapping[Any, float], at: Iterable[Any] | None = None) -> float:
+    """Return the mean over a curve, or over some of its points."""
+    return float(np.mean([curve[point] for point in (curve if at is None else at)]))
+
+
+def listed(values: Mapping[Any, Any], form: str = ".3g", between: str = " ", scale: float = 1.0) -> str:
+    """Return numbers in one line; of several curves, one after the other.
+
+    >>> listed({"Mixed 0.02": 0.97321, "readj": 0.5})
+    'Mixed 0.02 0.973, readj 0.5'
+    >>> listed({"b": {5: 0.025}, "m": {5: 1.0}}, ".1e")
+    'b: 5 2.5e-02; m: 5 1.0e+00'
+    """
+    if any(isinstance(value, Mapping) for value in values.values()):
+        return "; ".join(f"{name}: {listed(curve, form, between, scale)}" for name, curve in values.items())
+    return ", ".join(f"{name}{between}{scale * value:{form}}" for name, value in values.items())
 
 
 def save_claims(claims: Iterable[Claim], path: Path) -> None:
     """Write the claims as a JSON list with one object each."""
     listed = [dataclasses.asdict(claim) for claim in claims]
     path.write_text(json.dumps(listed, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def load_claims(path: Path) -> list[Claim]:
-    """Read what `save_claims` wrote."""
-    return [Claim(**claim) for claim in json.loads(path.read_text(encoding="utf-8"))]

@@ -50,7 +50,7 @@ def newest_run(folder: Path | None = None) -> Running:
     return Running(max(whole, key=lambda record: record["began"] or "", default={"rows": []}))
 
 
-def judge_run(tests: Tests, running: Running | None = None) -> Iterator[Finding]:
+def findings_of(tests: Tests, running: Running | None = None) -> Iterator[Finding]:
     """Yield the finding of every test that the run, by default the newest, has measured all values for."""
     found = newest_run() if running is None else running
     for id, test in tests.items():
@@ -59,12 +59,3 @@ def judge_run(tests: Tests, running: Running | None = None) -> Iterator[Finding]
         except (LookupError, ValueError):  # a part that has not run has no best either
             continue
         yield id, measured, holds
-
-
-def shown(values: Mapping[Any, float]) -> str:
-    """Return numbers in one line.
-
-    >>> shown({"Mixed 0.02": 0.97321, "readj": 0.5})
-    'Mixed 0.02 0.973, readj 0.5'
-    """
-    return ", ".join(f"{name} {value:.3g}" for name, value in values.items())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unskew_lab.report.plots import GREEN, RED, new_figure, svg
+from unskew_lab.report.plots import GREEN, RED, new_figure, save
 
 AXES = {"growth with rows": "rows of a batch", "growth with keys held": "keys held, 10,000 rows a batch"}
 COLOURS = {"native": (RED, "Spark alone"), "unskew": (GREEN, "unskew")}
@@ -29,9 +29,7 @@ def draw_growth(records: Sequence[Mapping[str, Any]], path: Path) -> bool:
         each.set_xlabel(label)
         each.set_ylabel("seconds per batch")
     axes[0].legend(frameon=False, fontsize=9)
-    figure.set_facecolor("white")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(svg(figure, salt="growth", transparent=False), encoding="utf-8")
+    save(figure, path, salt="growth")
     return True
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unskew_lab.report.benchmarks import Record, cells, command, number, where_it_ran
+from unskew_lab.report.benchmarks import HEADINGS, NUMBERS, Record, cells, command, number, where_it_ran
 from unskew_lab.report.growth import draw_growth
 from unskew_lab.report.headline import headline
 from unskew_lab.report.picture import draw_before_after
@@ -72,8 +72,7 @@ def _section(record: Record) -> list[str]:
         parts += [f"**{where}**", "", *_across(where, wide), ""]
     listed = [row for row in record["rows"] if row["name"] not in wide]
     if listed:
-        headings = ["what", "contender", "value", "spread", "ratio", "target", "met"]
-        parts += [*markdown_table(headings, [cells(row) for row in listed], numbers=(2, 3, 4, 5)), ""]
+        parts += [*markdown_table(HEADINGS, [cells(row) for row in listed], NUMBERS), ""]
     for note in record["notes"]:
         parts += [note, ""]
     return parts

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unskew_lab.report.headline import EXPONENT, FULLEST, HASH, NATIVE, OURS, WAITING, skew_rows
-from unskew_lab.report.plots import GREEN, INK, RED, new_figure, svg
+from unskew_lab.report.plots import GREEN, INK, RED, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +34,7 @@ def draw_before_after(records: Sequence[Mapping[str, Any]], path: Path) -> bool:
     _draw_fullest(axes[1], fullest)
     handles = [Patch(color=RED, label="Spark alone"), Patch(color=GREEN, label="unskew")]
     figure.legend(handles=handles, frameon=False, fontsize=9, ncols=2, loc="outside upper left")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.set_facecolor("white")
-    path.write_text(svg(figure, salt="before and after", transparent=False), encoding="utf-8")
+    save(figure, path, salt="before and after")
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ def new_figure(height: float, columns: int = 1, width: float = 7.2, rows: int = 
         each.spines[["top", "right"]].set_visible(False)
         each.set_facecolor("none")
     return figure, axes
+
+
+def save(figure: Figure, path: Path, salt: str) -> None:
+    """Write the figure as an SVG file on white."""
+    figure.set_facecolor("white")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(svg(figure, salt, transparent=False), encoding="utf-8")
 
 
 def svg(figure: Figure, salt: str = "unskew", transparent: bool = True) -> str:

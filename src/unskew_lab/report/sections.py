@@ -8,7 +8,7 @@ from typing import Any
 
 from unskew_lab.report.benchmarks import where_it_ran
 from unskew_lab.report.markdown import markdown_table
-from unskew_lab.report.plots import GREEN, GREY, RED, new_figure, svg
+from unskew_lab.report.plots import GREEN, GREY, RED, new_figure, save
 
 BEGIN, END = "<!-- unskew bench {} -->", "<!-- end -->"
 DRAWN = (  # series of the soak that stand for all of them
@@ -66,8 +66,7 @@ def draw_soak(rows: Sequence[Mapping[str, Any]], path: Path) -> bool:
         each.set_ylim(0, 1.3 * max(values) or 1)
         each.set_title(f"{name}{_unit(by_name[name])}", fontsize=9)
         each.set_xlabel("minutes", fontsize=8)
-    figure.set_facecolor("white")
-    path.write_text(svg(figure, salt="soak", transparent=False), encoding="utf-8")
+    save(figure, path, salt="soak")
     return True
 
 

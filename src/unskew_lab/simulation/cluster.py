@@ -61,8 +61,7 @@ class Cluster(Clock):
 
     def run(self, progress: Callable[[float], None] | None = None) -> Result:
         """Simulate all seconds; `progress` is called with the time once per simulated second."""
-        if self.setup.warm_pools:
-            self._fill_pools()
+        self._fill_pools()
         self.recorder.note()
         for second in range(1, math.ceil(self.setup.seconds) + 1):
             self._advance(min(float(second), self.setup.seconds))

@@ -67,7 +67,6 @@ class Setup:
     memory_bytes: float = 1e9
     state_tuples: int = 10_000
     source_rate: float | None = None  # tuples per second that each producer has to give; None for as many as it can get
-    warm_pools: bool = True  # whether the pools are filled before time begins
     # tuple_seconds, deviation_seconds, get_next_seconds, marshal_seconds: CPU time: to process a tuple, its standard
     # deviation, to produce one, to pack or unpack one of state
     tuple_seconds: float = 45e-6

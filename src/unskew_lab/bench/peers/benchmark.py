@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from unskew_lab.bench.peers.peer import Peer, Totals
 from unskew_lab.bench.peers.polars_frames import POLARS
 from unskew_lab.bench.peers.skew_join import joins, write_table
 from unskew_lab.bench.peers.spark_state import transform_with_state
-from unskew_lab.bench.streams import Start, batch_seconds, temporary_session, write_files
+from unskew_lab.bench.streams import Start, batch_seconds, temporary_folder, temporary_session, write_files
 
 PEERS = (POLARS, BYTEWAX, FLINK)
 ON_SPARK: Mapping[str, Start] = {
@@ -48,14 +47,14 @@ class PeersBenchmark(Benchmark):
 
     def run(self, quick: bool) -> list[Row]:
         rows, batches, keys = (20_000, 4, 5_000) if quick else (200_000, 8, 50_000)
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-") as home:
-            folder = Path(home) / "rows"
+        with temporary_folder() as home:
+            folder = home / "rows"
             write_files(folder, batches=batches, rows=rows, keys=keys)
-            write_table(Path(home) / "table", keys)
+            write_table(home / "table", keys)
             speeds = dict(self._in_one_process(folder, rows * batches, repeats=3))
             with temporary_session("local[2,4]", {"spark.sql.shuffle.partitions": str(CHANNELS)}) as spark:
                 speeds |= _on_spark(spark, folder, rows, rounds=1 if quick else 2)
-                joined = interleave(joins(spark, folder, Path(home) / "table"), repeats=3)
+                joined = interleave(joins(spark, folder, home / "table"), repeats=3)
         ours = median(speeds["unskew, aggregate"])
         self.note(
             "Spark and unskew pay for planning, state store and commit in every batch, whatever its size; Polars and "

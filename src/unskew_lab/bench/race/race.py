@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +23,7 @@ from unskew_lab.bench.race.delayed_count import DelayedCount
 from unskew_lab.bench.race.delayed_join import DelayedJoin
 from unskew_lab.bench.race.measures import Measured
 from unskew_lab.bench.race.streams import CHANNELS, Stream, shifting
-from unskew_lab.bench.streams import discard, temporary_session
+from unskew_lab.bench.streams import discard, temporary_folder, temporary_session
 
 ATTEMPTS = 3
 MOST_AT_ONCE = 8
@@ -39,9 +38,7 @@ class Setup:
     channels: int = CHANNELS  # channels of every contender
     work_seconds: float = 3.0  # what a batch takes on perfectly even channels, but for the fixed cost of a batch
     short: bool = False  # whether the whole race takes a few minutes, so that compiling thoroughly does not pay
-    # resize_to, resize_at: another number of channels, asked for after that measured batch
-    resize_to: int | None = None
-    resize_at: int = 0
+    resize_to: int | None = None  # another number of channels, asked for after the first measured batch
 
     def seconds_per_tuple(self, stream: Stream) -> float:
         return self.work_seconds * self.channels / stream.rows
@@ -89,12 +86,11 @@ def race(
     missing = [each for each in contenders if known[each.name] is None]
     if missing:
         assert spark is not None, "only what has run already needs no session"
-        with tempfile.TemporaryDirectory(prefix="unskew-bench-", ignore_cleanup_errors=True) as home:
-            stream.write(Path(home, "files"))
+        with temporary_folder() as home:
+            stream.write(home / "files")
             for first in range(0, len(missing), MOST_AT_ONCE):
-                for contender, measured in _by_turns(
-                    spark, Path(home), stream, missing[first : first + MOST_AT_ONCE], setup
-                ):
+                several = missing[first : first + MOST_AT_ONCE]
+                for contender, measured in _by_turns(spark, home, stream, several, setup):
                     runs.put(stream, contender, setup, measured)
                     known[contender.name] = measured
     return {name: measured for name, measured in known.items() if measured is not None}
@@ -133,7 +129,7 @@ def start(events: DataFrame, checkpoint: str, stream: Stream, contender: Contend
 
     def sink_and_resize(rows: DataFrame, batch_id: int) -> None:
         sink(rows, batch_id)
-        if setup.resize_to is not None and batch_id == stream.warm_up + setup.resize_at and query is not None:
+        if setup.resize_to is not None and batch_id == stream.warm_up and query is not None:
             query.resize(setup.resize_to)
         then(batch_id)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +27,23 @@ def figures(results: Results, folder: Path) -> list[Path]:
 
 
 def _load_distribution(r: Results, left: Axes, right: Axes) -> None:
-    for axes, name, over, label in ((left, "7a", "channels", "channels"), (right, "7b", "keys", "keys")):
+    for axes, name, over in ((left, "7a", "channels"), (right, "7b", "keys")):
         for point in r.curve("sorted_loads", over, figure=name):
             loads = r.series("sorted_loads", figure=name, **{over: point})
-            axes.plot(loads, np.linspace(0, 1, len(loads)), label=f"{point:,} {label}")
+            axes.plot(loads, np.linspace(0, 1, len(loads)), label=f"{point:,} {over}")
         _finish(axes, "load / mean", "share of channels")
 
 
-def _sweep(name: str, over: str, label: str, log: bool = False) -> Callable[[Results, Axes, Axes], None]:
-    def draw(r: Results, left: Axes, right: Axes) -> None:
-        for planner in ("mixed", "mintable"):
-            for window in (1, 5):
-                where: dict[str, Any] = {"figure": name, "planner": planner, "window": window}
-                title = f"{planner}, w = {window}"
-                fill = "full" if window == 1 else "none"
-                _line(left, r.curve("plan_seconds", over, np.median, **where), planner, title, 1e3, fill)
-                _line(right, r.curve("migration_share", over, **where), planner, title, 100, fill)
-        for axes, measure in ((left, "planning time [ms]"), (right, "state moved [%]")):
-            _finish(axes, label, measure, log_x=log, log_y=log and axes is left)
-
-    return draw
+def _sweep(r: Results, left: Axes, right: Axes, *, name: str, over: str, log: bool = False) -> None:
+    for planner in ("mixed", "mintable"):
+        for window in (1, 5):
+            where: dict[str, Any] = {"figure": name, "planner": planner, "window": window}
+            title = f"{planner}, w = {window}"
+            fill = "full" if window == 1 else "none"
+            _line(left, r.curve("plan_seconds", over, np.median, **where), planner, title, 1e3, fill)
+            _line(right, r.curve("migration_share", over, **where), planner, title, 100, fill)
+    _finish(left, over, "planning time [ms]", log_x=log, log_y=log)
+    _finish(right, over, "state moved [%]", log_x=log)
 
 
 def _compact(r: Results, left: Axes, right: Axes) -> None:
@@ -61,14 +59,12 @@ def _compact(r: Results, left: Axes, right: Axes) -> None:
 
 
 def _rates(r: Results, left: Axes, right: Axes) -> None:
-    for planner in ("mixed", "mixedbf"):
-        where: dict[str, Any] = {"figure": "12", "planner": planner}
-        _line(left, r.curve("plan_seconds", "rate", **where), planner, planner, 1e3)
-        _line(right, r.curve("migration_share", "rate", **where), planner, planner, 100)
+    lines: dict[str, dict[str, Any]] = {planner: {"planner": planner} for planner in ("mixed", "mixedbf")}
     for scale in r.curve("plan_seconds", "threshold_scale", figure="12", planner="readj"):
-        where = {"figure": "12", "planner": "readj", "threshold_scale": scale}
-        _line(left, r.curve("plan_seconds", "rate", **where), "readj", f"readj, sigma = {scale}", 1e3)
-        _line(right, r.curve("migration_share", "rate", **where), "readj", f"readj, sigma = {scale}", 100)
+        lines[f"readj, sigma = {scale}"] = {"planner": "readj", "threshold_scale": scale}
+    for label, where in lines.items():
+        _line(left, r.curve("plan_seconds", "rate", figure="12", **where), where["planner"], label, 1e3)
+        _line(right, r.curve("migration_share", "rate", figure="12", **where), where["planner"], label, 100)
     _finish(left, "fluctuation rate f", "planning time [ms]", log_y=True)
     _finish(right, "fluctuation rate f", "state moved [%]")
 
@@ -116,9 +112,9 @@ def _finish(axes: Axes, x: str, y: str, *, log_x: bool = False, log_y: bool = Fa
 
 _FIGURES: dict[str, Callable[[Results, Axes, Axes], None]] = {
     "7_load_distribution": _load_distribution,
-    "8_channels": _sweep("8", "channels", "channels"),
-    "9_tolerance": _sweep("9", "tolerance", "tolerance"),
-    "10_keys": _sweep("10", "keys", "keys", log=True),
+    "8_channels": partial(_sweep, name="8", over="channels"),
+    "9_tolerance": partial(_sweep, name="9", over="tolerance"),
+    "10_keys": partial(_sweep, name="10", over="keys", log=True),
     "11_compact": _compact,
     "12_fluctuation": _rates,
     "17_table_cap": _caps,

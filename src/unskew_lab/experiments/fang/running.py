@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unskew_lab.experiments.claims import Finding
+from unskew_lab.experiments.claims import Finding, listed, near
 from unskew_lab.experiments.fang.results import Results
-from unskew_lab.experiments.fang.verdicts import near
-from unskew_lab.experiments.running import HASH, PKG, Running, Tests, judge_run, shown
+from unskew_lab.experiments.fang.verdicts import NEAR
+from unskew_lab.experiments.running import HASH, PKG, Running, Tests, findings_of
 
 RATES = (0.0, 0.5, 1.0, 2.0)
 REAL = ("Social", "Stock")
@@ -21,35 +21,35 @@ NOISE = 0.01
 
 def judge_running(_: Results, running: Running | None = None) -> Iterator[Finding]:
     """Judge the claims on throughput and latency by the newest whole run of ``unskew bench race``."""
-    return judge_run(TESTS, running)
+    return findings_of(TESTS, running)
 
 
 def _bound(r: Running) -> tuple[str, bool]:
     others = {f: max(r.throughput(_fluctuating(f), w) for w in (HASH, "Mixed 0.08", "readj", PKG)) for f in RATES}
-    return f"best of the others: {shown(others)}", max(others.values()) <= BOUND
+    return f"best of the others: {listed(others)}", max(others.values()) <= BOUND
 
 
 def _close(r: Running) -> tuple[str, bool]:
     ours = {f: r.throughput(_fluctuating(f), "Mixed 0.08") for f in RATES}
-    return shown(ours), min(ours.values()) >= CLOSE
+    return listed(ours), min(ours.values()) >= CLOSE
 
 
 def _readj_falls(r: Running) -> tuple[str, bool]:
     behind = {f: r.throughput(_fluctuating(f), "Mixed 0.08") - r.throughput(_fluctuating(f), "readj") for f in RATES}
-    return f"behind Mixed by {shown(behind)}", behind[0.0] <= APART < behind[2.0]
+    return f"behind Mixed by {listed(behind)}", behind[0.0] <= APART < behind[2.0]
 
 
 def _best_tolerance(r: Running) -> tuple[str, bool]:
     best = {s: max(r.contenders(s), key=lambda who: r.throughput(s, who)) for s in REAL}
     behind = {s: r.throughput(s, best[s]) - r.throughput(s, "Mixed 0.02") for s in REAL}
     measured = ", ".join(f"{s}: {who} {r.throughput(s, who):.3f}" for s, who in best.items())
-    return f"{measured}; Mixed 0.02 behind by {shown(behind)}", max(behind.values()) <= APART
+    return f"{measured}; Mixed 0.02 behind by {listed(behind)}", max(behind.values()) <= APART
 
 
 def _twice(r: Running) -> tuple[str, bool]:
     ours = r.throughput("Stock", "Mixed 0.02")
     gains = {who: ours / r.throughput("Stock", who) for who in (HASH, "readj 0.02")}
-    return shown(gains), all(near(gain, 2) or gain > 2 for gain in gains.values())
+    return listed(gains), all(near(gain, 2, NEAR) or gain > 2 for gain in gains.values())
 
 
 def _readj_catches_up(r: Running) -> tuple[str, bool]:
@@ -57,12 +57,12 @@ def _readj_catches_up(r: Running) -> tuple[str, bool]:
     late = {s: r.throughput(s, f"readj {t}") / r.throughput(s, f"Mixed {t}") for s, t in at.items()}
     early = {s: r.throughput(s, "readj 0.02") / r.throughput(s, "Mixed 0.02") for s in at}
     holds = min(late.values()) >= 1 - APART and max(early.values()) < 1 - APART
-    return f"readj over Mixed: {shown(late)}; at 0.02: {shown(early)}", holds
+    return f"readj over Mixed: {listed(late)}; at 0.02: {listed(early)}", holds
 
 
 def _min_table(r: Running) -> tuple[str, bool]:
     behind = {s: r.throughput(s, "MinTable") / r.throughput(s, "Mixed 0.08") for s in REAL}
-    return f"MinTable over Mixed 0.08: {shown(behind)}", max(behind.values()) < 1 - NOISE
+    return f"MinTable over Mixed 0.08: {listed(behind)}", max(behind.values()) < 1 - NOISE
 
 
 def _against_pkg(r: Running) -> tuple[str, bool]:
@@ -73,7 +73,7 @@ def _against_pkg(r: Running) -> tuple[str, bool]:
 
 def _recovers(r: Running) -> tuple[str, bool]:
     waits = {who: r.value(SCALED, "batches until even again", who) for who in ("Mixed 0.1", "readj 0.1")}
-    return f"batches until even: {shown(waits)}", waits["Mixed 0.1"] < waits["readj 0.1"]
+    return f"batches until even: {listed(waits)}", waits["Mixed 0.1"] < waits["readj 0.1"]
 
 
 def _slow_plan(r: Running) -> tuple[str, bool]:
@@ -83,17 +83,17 @@ def _slow_plan(r: Running) -> tuple[str, bool]:
 
 def _pkg_below(r: Running) -> tuple[str, bool]:
     both = {who: r.throughput(SCALED, who) for who in ("Mixed 0.1", PKG)}
-    return shown(both), both[PKG] < both["Mixed 0.1"] - NOISE
+    return listed(both), both[PKG] < both["Mixed 0.1"] - NOISE
 
 
 def _hash_worst(r: Running) -> tuple[str, bool]:
     behind = {who: r.throughput(TPCH, who) for who in r.contenders(TPCH)}
-    return shown(behind), behind[HASH] == min(behind.values())
+    return listed(behind), behind[HASH] == min(behind.values())
 
 
 def _mixed_best(r: Running) -> tuple[str, bool]:
     ahead = {t: r.throughput(TPCH, f"Mixed {t}") - r.throughput(TPCH, f"readj {t}") for t in (0.02, 0.15, 0.3)}
-    return f"ahead of readj by {shown(ahead)}", min(ahead.values()) >= -NOISE
+    return f"ahead of readj by {listed(ahead)}", min(ahead.values()) >= -NOISE
 
 
 def _fluctuating(rate: float) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +19,9 @@ from unskew.planners.fang.recovery import load_error, recover_owners
 from unskew.workloads.fluctuation import Fluctuation
 from unskew.workloads.zipf import Zipf
 from unskew_lab.experiments.fang.grid import Trial
-from unskew_lab.experiments.runner import Measures
+from unskew_lab.experiments.runner import Measures, cpu_seconds
 
-T = TypeVar("T")
+ENOUGH = 0.05  # seconds: what takes longer need not be timed again
 
 
 def follow(trial: Trial) -> Measures:
@@ -67,35 +65,23 @@ def follow(trial: Trial) -> Measures:
 def _assign(chosen: Planner, problem: Problem, memory: Memory, calls: int) -> tuple[Assignment, dict[str, float]]:
     """Plan and take the time; records apart, since the channels build them and not the planner."""
     if not isinstance(chosen, FangPlanner) or chosen.degree is None:
-        answer, seconds = _timed(lambda: chosen.assign(problem, memory), calls)
+        answer, seconds = cpu_seconds(lambda: chosen.assign(problem, memory), calls, ENOUGH)
         return answer, {"plan_seconds": seconds}
     columns = (problem.cost, problem.state, problem.current, problem.home)
     records, record_of = Records.of_keys(*columns, degree=chosen.degree)
-    plan, planning = _timed(lambda: chosen.plan_records(records, problem.background_cost), calls)
+    plan, planning = cpu_seconds(lambda: chosen.plan_records(records, problem.background_cost), calls, ENOUGH)
 
     def recover() -> NDArray[np.int32]:
         rank = problem.cost if plan.by_cost else priorities(problem.cost, problem.state, chosen.priority_exponent)
         return recover_owners(plan.records, plan.source, record_of, rank, problem.current)
 
-    owner, recovering = _timed(recover, calls)
+    owner, recovering = cpu_seconds(recover, calls, ENOUGH)
     return Assignment(owner, plan.forced, plan.notes, memory), {
         "records_seconds": planning,
         "plan_seconds": planning + recovering,
         "records": len(records),
         "load_error": load_error(plan.loads, problem.loads(owner)),
     }
-
-
-def _timed(work: Callable[[], T], calls: int) -> tuple[T, float]:
-    """Return the result and the CPU time, the best of several calls: other work on the machine can only add to it."""
-    best = np.inf
-    for _ in range(calls):
-        started = time.thread_time()
-        result = work()
-        best = min(best, time.thread_time() - started)
-        if best > 0.05:
-            break
-    return result, best
 
 
 def _planner(trial: Trial) -> Planner:

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from unskew_lab.experiments.base import Experiment
 from unskew_lab.experiments.flux import verdicts
 from unskew_lab.experiments.flux.figures import draw_all
 from unskew_lab.experiments.flux.grid import trials
 from unskew_lab.experiments.flux.results import Results, run_trial
 
-JUDGES = (
-    verdicts.baseline,
-    verdicts.figure_3,
-    verdicts.figure_6,
-    verdicts.figure_7,
-    verdicts.figure_8,
-    verdicts.figure_9,
-    verdicts.figure_10,
-    verdicts.text,
-)
-
 
 class Flux(Experiment):
     """Figures 3 and 6 to 10, and what the text says beside them, on a simulated cluster of 32 machines."""
 
-    name: ClassVar[str] = "flux"
-    summary: ClassVar[str] = "slots that move by load and by memory on 32 simulated machines: throughput, latency"
+    name = "flux"
+    summary = "slots that move by load and by memory on 32 simulated machines: throughput, latency"
 
     grid = staticmethod(trials)
     measure = staticmethod(run_trial)
     results = Results
-    judges = JUDGES
+    verdicts = (verdicts,)
     figures = staticmethod(draw_all)

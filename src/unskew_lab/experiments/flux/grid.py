@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -32,16 +33,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class Grid:
-    """How much of each curve to run."""
+    """How much of each curve to run; all by default."""
 
-    seeds: int
-    buffers: tuple[int, ...]
-    loaded_sites: tuple[int, ...]
-    collections: tuple[float, ...]
-    collection_run_seconds: float
-    squeezed_sites: tuple[int, ...]
-    squeezed_run_seconds: float
-    once: bool
+    seeds: int = 5
+    buffers: tuple[int, ...] = (0, 128, 256, 512, 1024, 2048, 4096, 8192)
+    loaded_sites: tuple[int, ...] = (0, 1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
+    collections: tuple[float, ...] = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.375, 0.5, 0.75, 1.0, 2.0)
+    collection_run_seconds: float = 60.0
+    squeezed_sites: tuple[int, ...] = (1, 2, 4, 8, 12, 14, 16, 20, 24, 32)
+    squeezed_run_seconds: float = 200.0
+    once: bool = False
 
 
 QUICK = Grid(
@@ -54,66 +55,42 @@ QUICK = Grid(
     squeezed_run_seconds=170.0,
     once=True,
 )
-FULL = Grid(
-    seeds=5,
-    buffers=(0, 128, 256, 512, 1024, 2048, 4096, 8192),
-    loaded_sites=(0, 1, 2, 4, 8, 12, 16, 20, 24, 28, 32),
-    collections=(0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.375, 0.5, 0.75, 1.0, 2.0),
-    collection_run_seconds=60.0,
-    squeezed_sites=(1, 2, 4, 8, 12, 14, 16, 20, 24, 32),
-    squeezed_run_seconds=200.0,
-    once=False,
-)
 
 
 def trials(quick: bool) -> list[Trial]:
     """Return all runs; with `quick`, fewer points, two seeds, and one where curves are many."""
-    grid = QUICK if quick else FULL
+    grid = QUICK if quick else Grid()
     return [
         replace(trial, seed=seed)
-        for figure in FIGURES
-        for trial in trials_of(figure, grid)
-        for seed in range(1 if grid.once and figure in ("7", "8", "memory", "mixed") else grid.seeds)
+        for trial in _wanted(grid)
+        for seed in range(1 if grid.once and trial.figure in ("7", "8", "memory", "mixed") else grid.seeds)
     ]
 
 
-def trials_of(figure: str, grid: Grid = QUICK) -> Iterator[Trial]:
-    """Yield the runs of one figure, one seed each."""
-    match figure:
-        case "3":
-            yield Trial(figure="3", series="unloaded", x=2048, seconds=16)
-            for buffer in grid.buffers:
-                for series in ("flux", "exchange", "river"):
-                    yield Trial(figure="3", series=series, x=buffer, loaded=NODES, seconds=16)
-        case "6":
-            yield Trial(figure="6", series="unperturbed")
-            for series in ("static", "balanced", "balanced-50ms"):
-                yield Trial(figure="6", series=series, loaded=1)
-        case "7":
-            for count in grid.loaded_sites:
-                for series in ("static", "balanced"):
-                    yield Trial(figure="7", series=series, x=count, loaded=count, seconds=30)
-        case "8":
-            for data in ("self-similar", "two-class"):
-                point = Trial(figure="8", series="static", data=data, seconds=grid.collection_run_seconds)
-                for loaded in (0, 8):
-                    yield replace(point, loaded=loaded)
-                    for shortest in grid.collections:
-                        yield replace(point, series="balanced", loaded=loaded, x=shortest)
-        case "9":
-            for series in ("unperturbed", "static", "policy"):
-                yield Trial(figure="9", series=series, loaded=int(series != "unperturbed"), seconds=80)
-        case "10":
-            return
-        case "memory":
-            for count in grid.squeezed_sites:
-                for series in ("static", "policy"):
-                    yield Trial(
-                        figure="memory", series=series, x=count, loaded=count, seconds=grid.squeezed_run_seconds
-                    )
-        case "mixed":
-            for series in ("static", "flux-load", "flux-memory", "flux-hybrid"):
-                yield Trial(figure="mixed", series=series, loaded=4, seconds=100)
+def trials_of(figure: str) -> list[Trial]:
+    """Return the quick runs of one figure, one seed each; Figure 10 shows those of 9."""
+    return [trial for trial in _wanted(QUICK) if trial.figure == ("9" if figure == "10" else figure)]
+
+
+def _wanted(grid: Grid) -> Iterator[Trial]:
+    yield Trial(figure="3", series="unloaded", x=2048, seconds=16)
+    for buffer, series in product(grid.buffers, ("flux", "exchange", "river")):
+        yield Trial(figure="3", series=series, x=buffer, loaded=NODES, seconds=16)
+    yield Trial(figure="6", series="unperturbed")
+    yield from (Trial(figure="6", series=s, loaded=1) for s in ("static", "balanced", "balanced-50ms"))
+    for count, series in product(grid.loaded_sites, ("static", "balanced")):
+        yield Trial(figure="7", series=series, x=count, loaded=count, seconds=30)
+    for data in ("self-similar", "two-class"):
+        for loaded in (0, 8):
+            static = Trial(figure="8", series="static", data=data, loaded=loaded, seconds=grid.collection_run_seconds)
+            yield static
+            yield from (replace(static, series="balanced", x=shortest) for shortest in grid.collections)
+    for series in ("unperturbed", "static", "policy"):
+        yield Trial(figure="9", series=series, loaded=int(series != "unperturbed"), seconds=80)
+    for count, series in product(grid.squeezed_sites, ("static", "policy")):
+        yield Trial(figure="memory", series=series, x=count, loaded=count, seconds=grid.squeezed_run_seconds)
+    for series in ("static", "flux-load", "flux-memory", "flux-hybrid"):
+        yield Trial(figure="mixed", series=series, loaded=4, seconds=100)
 
 
 def setup_of(trial: Trial) -> Setup:

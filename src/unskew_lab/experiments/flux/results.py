@@ -76,7 +76,7 @@ class Results:
         return float(np.mean(self.each("6", "unperturbed")))
 
 
-def span(values: Iterable[float], digits: int = 3) -> str:
+def span(values: Iterable[float]) -> str:
     """Return the mean of some values, and their range.
 
     >>> span([1.0, 2.0, 3.0])
@@ -84,8 +84,8 @@ def span(values: Iterable[float], digits: int = 3) -> str:
     """
     numbers = list(values)
     if len(numbers) == 1 or max(numbers) == min(numbers):
-        return f"{numbers[0]:.{digits}g}"
-    return f"{np.mean(numbers):.{digits}g} ({min(numbers):.{digits}g} to {max(numbers):.{digits}g})"
+        return f"{numbers[0]:.3g}"
+    return f"{np.mean(numbers):.3g} ({min(numbers):.3g} to {max(numbers):.3g})"
 
 
 def points(curve: Curve, scale: float = 1.0) -> str:

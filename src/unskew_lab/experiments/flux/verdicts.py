@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
-from unskew_lab.experiments.claims import Finding
+from unskew_lab.experiments.claims import Finding, listed
 from unskew_lab.experiments.flux.grid import NODES
 from unskew_lab.experiments.flux.results import STEADY, Curve, Results, points, span
 from unskew_lab.experiments.runner import Measures
@@ -15,7 +16,7 @@ from unskew_lab.simulation.setup import LOADED_CAPACITY, TUPLE_BYTES
 LOAD_SECONDS = 5
 
 
-def baseline(r: Results) -> Iterator[Finding]:
+def judge_baseline(r: Results) -> Iterator[Finding]:
     """Judge what an undisturbed cluster does."""
     rate = r.baseline
     megabits = rate * TUPLE_BYTES * 8 / 1e6
@@ -24,7 +25,7 @@ def baseline(r: Results) -> Iterator[Finding]:
     yield "b3-load", f"capacity {LOADED_CAPACITY} is given to the simulator", None
 
 
-def figure_3(r: Results) -> Iterator[Finding]:
+def judge_figure_3(r: Results) -> Iterator[Finding]:
     """Judge how buffers absorb a load that changes machines every half second."""
     unloaded = float(np.mean(r.each("3", "unloaded")))
     flux, exchange = ({x: v / unloaded for x, v in r.curve("3", s).items()} for s in ("flux", "exchange"))
@@ -49,7 +50,12 @@ def recovered(run: Measures) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def figure_6(r: Results) -> Iterator[Finding]:
+def steady(runs: list[Measures], base: float) -> list[float]:
+    """Return the throughput at the end of each run, over that of an undisturbed one."""
+    return [float(np.mean(run["throughput"][-STEADY:])) / base for run in runs]
+
+
+def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge one loaded machine, with and without balancing."""
     base = r.baseline
     static, balanced = r.runs("6", "static"), r.runs("6", "balanced")
@@ -59,10 +65,7 @@ def figure_6(r: Results) -> Iterator[Finding]:
     moves = [run["moves"][0] for run in balanced]
     left_slower = [run["left"][0] for run in r.runs("6", "balanced-50ms")]
     lasted = [recovered(run) - onset for run, onset in zip(balanced, onsets["b"], strict=True)]
-    ends = {
-        name: [float(np.mean(run["throughput"][-STEADY:])) / base for run in runs]
-        for name, runs in (("s", static), ("b", balanced))
-    }
+    ends = {"s": steady(static, base), "b": steady(balanced, base)}
     moving = [float(np.mean(run["move_seconds"])) for run in balanced]
     early = [_share_of_transfer(run) for run in balanced]
     yield (
@@ -101,7 +104,7 @@ def _share_of_transfer(run: Measures) -> float:
     return float(seconds.sum() / (rounds[0] + rounds[1]).sum())
 
 
-def figure_7(r: Results) -> Iterator[Finding]:
+def judge_figure_7(r: Results) -> Iterator[Finding]:
     """Judge many loaded machines."""
     static, balanced = (
         {x: v / r.baseline for x, v in r.curve("7", s, last=STEADY).items()} for s in ("static", "balanced")
@@ -114,14 +117,12 @@ def figure_7(r: Results) -> Iterator[Finding]:
     yield (
         "fig7-balanced",
         f"R squared {straight:.3f}, at most {worst:.2f} from ideal; {points(balanced)}",
-        straight >= 0.95
-        and all(b <= a + 0.03 for a, b in zip(list(balanced.values()), list(balanced.values())[1:], strict=False)),
+        straight >= 0.95 and all(b <= a + 0.03 for a, b in pairwise(balanced.values())),
     )
     yield "fig7-meet", f"{static[NODES]:.3f} and {balanced[NODES]:.3f}", abs(static[NODES] - balanced[NODES]) <= 0.03
 
 
 DATA = ("self-similar", "two-class")
-CEILING = "one group of the self-similar law has 26 % of the tuples: no site can do more, wherever it lies"
 
 
 def crossover(balanced: Curve, level: float) -> float | None:
@@ -133,40 +134,26 @@ def crossover(balanced: Curve, level: float) -> float | None:
     return next((x for x, rate in balanced.items() if rate >= level), None)
 
 
-def figure_8(r: Results) -> Iterator[Finding]:
+def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge the length of the collection phase."""
-    static = {(d, n): _static(r, d, n) for d in DATA for n in (0, 8)}
+    static = {(d, n): float(np.mean(r.each("8", "static", data=d, loaded=n))) for d in DATA for n in (0, 8)}
     curves = {(d, n): r.curve("8", "balanced", data=d, loaded=n) for d in DATA for n in (0, 8)}
     moves = r.curve("8", "balanced", "moves", data="self-similar", loaded=0)
     again = r.curve("8", "balanced", "most_moved", data="self-similar", loaded=0)
     seconds = len(r.runs("8", "static", data="self-similar", loaded=0)[0]["throughput"])
     first = {key: next(iter(curve.values())) for key, curve in curves.items()}
-    halves = first["self-similar", 0] / static["self-similar", 0], first["two-class", 0] / static["two-class", 0]
+    halves = {data: first[data, 0] / static[data, 0] for data in DATA}
+    kept = {data: static[data, 8] / static[data, 0] for data in DATA}
     cross = {key: crossover(curve, static[key[0], 0]) for key, curve in curves.items()}
     shown = "; ".join(
         f"{data}, {loaded} loaded: static {static[data, loaded]:.3g}, {points(curve)}"
         for (data, loaded), curve in curves.items()
     )
-    yield (
-        "fig8-overreaction",
-        f"self-similar {halves[0]:.2f}, two-class {halves[1]:.2f}",
-        any(0.35 <= h <= 0.65 for h in halves),
-    )
-    yield (
-        "fig8-crossover",
-        ", ".join(f"{data} {_milliseconds(cross[data, 0])}" for data in DATA),
-        any((c := cross[d, 0]) is not None and 0.1 <= c <= 0.5 for d in DATA),
-    )
-    yield (
-        "fig8-crossover-loaded",
-        ", ".join(f"{data} {_milliseconds(cross[data, 8])}" for data in DATA),
-        any((c := cross[d, 8]) is not None and 0.06 <= c <= 0.3 for d in DATA),
-    )
-    yield (
-        "fig8-static-order",
-        ", ".join(f"{d} {static[d, 8] / static[d, 0]:.2f}" for d in DATA),
-        all(static[d, 8] < static[d, 0] for d in DATA),
-    )
+    yield "fig8-overreaction", listed(halves, ".2f"), any(0.35 <= h <= 0.65 for h in halves.values())
+    for id, loaded, low, high in (("fig8-crossover", 0, 0.1, 0.5), ("fig8-crossover-loaded", 8, 0.06, 0.3)):
+        text = ", ".join(f"{data} {_milliseconds(cross[data, loaded])}" for data in DATA)
+        yield id, text, any((c := cross[d, loaded]) is not None and low <= c <= high for d in DATA)
+    yield "fig8-static-order", listed(kept, ".2f"), max(kept.values()) < 1
     yield "fig8-restless", f"moves {points(moves)}", bool(next(iter(moves.values())) >= 3 * list(moves.values())[-1])
     yield (
         "fig8-hot-partitions",
@@ -174,10 +161,6 @@ def figure_8(r: Results) -> Iterator[Finding]:
         bool(next(iter(again.values())) >= seconds / 2) and 2 * list(again.values())[-1] <= next(iter(again.values())),
     )
     yield "fig8-slower", shown, all(list(curves[d, 8].values())[-1] < max(curves[d, 8].values()) for d in DATA)
-
-
-def _static(r: Results, data: str, loaded: int) -> float:
-    return float(np.mean(r.each("8", "static", data=data, loaded=loaded)))
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -190,19 +173,18 @@ LIVE = 45e-6
 ENOUGH = 14
 
 
-def figure_9(r: Results) -> Iterator[Finding]:
+def judge_figure_9(r: Results) -> Iterator[Finding]:
     """Judge the throughput of one machine short of memory."""
     base = float(np.mean(r.each("9", "unperturbed")))
     static, policy = r.runs("9", "static"), r.runs("9", "policy")
     resumed = [_resumed(run, 0.1 * base) for run in static]
+    stalled, resident = [s - SQUEEZED for s in resumed], [_resident(run) - SQUEEZED for run in policy]
     stall = {name: [_lowest(run, base) for run in runs] for name, runs in (("static", static), ("policy", policy))}
-    later = [float(np.mean(run["throughput"][-STEADY:])) / base for run in static]
-    final = [float(np.mean(run["throughput"][-STEADY:])) / base for run in policy]
-    resident = [_resident(run) for run in policy]
+    later, final = steady(static, base), steady(policy, base)
     yield (
         "fig9-stall",
-        f"resumes after {span([s - SQUEEZED for s in resumed])} s, {span(stall['static'])} before",
-        all(11 <= s - SQUEEZED <= 17 for s in resumed) and all(v < 0.05 for v in stall["static"]),
+        f"resumes after {span(stalled)} s, {span(stall['static'])} before",
+        all(11 <= s <= 17 for s in stalled) and max(stall["static"]) < 0.05,
     )
     yield (
         "fig9-static",
@@ -214,15 +196,11 @@ def figure_9(r: Results) -> Iterator[Finding]:
         f"policy {span(stall['policy'])} of unperturbed, static {span(stall['static'])}",
         min(stall["policy"]) > max(stall["static"]),
     )
-    yield (
-        "fig9-resident",
-        f"{span([s - SQUEEZED for s in resident])} s",
-        all(15 <= s - SQUEEZED <= 75 for s in resident),
-    )
+    yield "fig9-resident", f"{span(resident)} s", all(15 <= s <= 75 for s in resident)
     yield "fig9-final", span(final), all(v >= 0.95 for v in final)
 
 
-def figure_10(r: Results) -> Iterator[Finding]:
+def judge_figure_10(r: Results) -> Iterator[Finding]:
     """Judge the latency of one machine short of memory."""
     policy = r.runs("9", "policy")
     highest, final = ([f(run["latency"]) for run in policy] for f in (max, lambda values: values[-1]))
@@ -233,50 +211,34 @@ def figure_10(r: Results) -> Iterator[Finding]:
     )
 
 
-def text(r: Results) -> Iterator[Finding]:
+def judge_text(r: Results) -> Iterator[Finding]:
     """Judge what the text says of many machines short of memory, and of mixed load."""
     base = float(np.mean(r.each("9", "unperturbed")))
-    rate = {s: {x: v / base for x, v in r.curve("memory", s, last=STEADY).items()} for s in ("static", "policy")}
-    wait = {s: r.curve("memory", s, "latency", last=STEADY) for s in ("static", "policy")}
-    disk = r.curve("memory", "static", "on_disk", last=STEADY)
-    first, most = min(rate["static"]), max(rate["static"])
+    static, policy = ({x: v / base for x, v in r.curve("memory", s, last=STEADY).items()} for s in ("static", "policy"))
+    static_wait, wait = (r.curve("memory", s, "latency", last=STEADY) for s in ("static", "policy"))
+    disk = {x: v / (128 * x) for x, v in r.curve("memory", "static", "on_disk", last=STEADY).items()}
+    first, most = min(static), max(static)
     mixed = {
         s: float(r.seconds("mixed", s)[-STEADY:].mean()) / base
         for s in ("static", "flux-load", "flux-memory", "flux-hybrid")
     }
-    enough = {x: v for x, v in rate["policy"].items() if x <= ENOUGH}
-    fits = {x: v for x, v in wait["policy"].items() if x <= ENOUGH}
-    short = {x: v for x, v in wait["policy"].items() if x > ENOUGH}
-    gain, quicker = rate["policy"][first] / rate["static"][first], wait["static"][first] / wait["policy"][first]
-    yield (
-        "m1-static",
-        points(rate["static"]),
-        0.14 <= rate["static"][first] <= 0.29 and rate["static"][most] >= 0.5 * rate["static"][first],
-    )
+    enough = [v for x, v in policy.items() if x <= ENOUGH]
+    fits = all(v <= 100e-6 for x, v in wait.items() if x <= ENOUGH)
+    gain, quicker = policy[first] / static[first], static_wait[first] / wait[first]
+    yield "m1-static", points(static), 0.14 <= static[first] <= 0.29 and static[most] >= 0.5 * static[first]
     yield (
         "m1-policy",
-        points(rate["policy"]),
-        all(v >= 0.75 for v in enough.values())
-        and list(enough.values()) == sorted(enough.values(), reverse=True)
-        and all(v >= 0.95 * rate["static"][x] for x, v in rate["policy"].items()),
+        points(policy),
+        min(enough) >= 0.75
+        and enough == sorted(enough, reverse=True)
+        and all(v >= 0.95 * static[x] for x, v in policy.items()),
     )
-    yield "m2-static", f"{points(wait['static'], 1e-6)} us", 0.08 <= wait["static"][first] <= 0.7
-    yield (
-        "m2-all",
-        f"{wait['static'][most] / wait['static'][first]:.3g} times",
-        wait["static"][most] >= 10 * wait["static"][first],
-    )
-    yield (
-        "m3-policy",
-        f"{points(wait['policy'], 1e-6)} us",
-        all(v <= 100e-6 for v in fits.values()) and short[max(short)] > 1000 * LIVE,
-    )
-    yield "m4-share", span([disk[x] / (128 * x) for x in disk]), all(0.3 <= disk[x] / (128 * x) <= 0.37 for x in disk)
-    yield (
-        "m5-hybrid",
-        ", ".join(f"{name} {value:.3f}" for name, value in mixed.items()),
-        mixed["flux-hybrid"] > max(mixed["flux-load"], mixed["flux-memory"]),
-    )
+    yield "m2-static", f"{points(static_wait, 1e-6)} us", 0.08 <= static_wait[first] <= 0.7
+    longer = static_wait[most] / static_wait[first]
+    yield "m2-all", f"{longer:.3g} times", longer >= 10
+    yield "m3-policy", f"{points(wait, 1e-6)} us", fits and wait[max(wait)] > 1000 * LIVE
+    yield "m4-share", span(disk.values()), all(0.3 <= share <= 0.37 for share in disk.values())
+    yield "m5-hybrid", listed(mixed, ".3f"), mixed["flux-hybrid"] > max(mixed["flux-load"], mixed["flux-memory"])
     yield (
         "headline",
         f"{gain:.2g} times the throughput, latency by a factor of {quicker:.2g}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from dataclasses import replace
 from functools import lru_cache
@@ -21,7 +20,7 @@ from unskew.planners.gedik.threshold import threshold_before_counting
 from unskew.routing.ring import Ring
 from unskew.sketches import LossyCounting
 from unskew_lab.experiments.gedik.grid import TABLES, Trial
-from unskew_lab.experiments.runner import Measures
+from unskew_lab.experiments.runner import Measures, cpu_seconds
 
 Column = NDArray[np.float64]
 Channels = NDArray[np.int32]
@@ -94,26 +93,17 @@ def _problem(trial: Trial, gedik: GedikPlanner, channels: int, table: Channels) 
 
 def _timed_assign(gedik: GedikPlanner, problem: Problem) -> tuple[Channels, dict[str, float]]:
     """Return the owners, and CPU time of all and of placing alone: the least of three attempts after a first one."""
-    attempts = []
-    for _ in range(4):
-        started = time.thread_time()
-        owner = gedik.assign(problem, Memory()).owner
-        attempts.append(time.thread_time() - started)
-    placing, hot = [0.0], gedik.hot_keys(problem)
+    gedik.assign(problem, Memory())
+    answer, seconds = cpu_seconds(lambda: gedik.assign(problem, Memory()), calls=3)
+    placing, hot = 0.0, gedik.hot_keys(problem)
     if len(hot):
         items = gedik.items(problem, hot)
-        placing = []
-        for _ in range(3):
-            started = time.thread_time()
-            gedik.place(items)
-            placing.append(time.thread_time() - started)
-    return owner, {"seconds": min(attempts[1:]), "placing_seconds": min(placing)}
+        _, placing = cpu_seconds(lambda: gedik.place(items), calls=3)
+    return answer.owner, {"seconds": seconds, "placing_seconds": placing}
 
 
 def _ring_seconds(channels: int) -> float:
-    started = time.thread_time()
-    Ring(channels, seed=1).lookup(np.arange(1))
-    return time.thread_time() - started
+    return cpu_seconds(lambda: Ring(channels, seed=1).lookup(np.arange(1)), calls=1)[1]
 
 
 def _note(trial: Trial, channels: int, before: Channels, after: Channels, measures: Measures) -> None:

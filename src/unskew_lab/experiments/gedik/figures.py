@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ MEASURES = {"m": "relative migration m", "b": "relative imbalance b"}
 def draw_all(r: Results, folder: Path) -> None:
     """Write one PNG file per figure."""
     _bars(r, folder / "figure-03.png")
-    _sweeps(_over_skew(r), ("LCL", "LLL", "LQL"), "skew z", folder / "figure-04.png")
-    _sweeps(_with_hashing(r), ("LCL", "LQL"), "threshold scale sigma", folder / "figure-05.png", log=True)
+    _sweeps(partial(_over_skew, r), ("LCL", "LLL", "LQL"), "skew z", folder / "figure-04.png")
+    _sweeps(partial(_over_scale, r), ("LCL", "LQL"), "threshold scale sigma", folder / "figure-05.png", log=True)
     _sweeps(lambda n, x, c: r.by_channels(n, x), ("LCL",), "channels N", folder / "figure-06.png")
     _utilities(r, folder / "figure-07.png")
     _sweeps(lambda n, x, c: r.curve(n, x, "keys"), ("LCL",), "keys |D|", folder / "figure-08.png", log=True)
@@ -39,26 +40,18 @@ def draw_all(r: Results, folder: Path) -> None:
     )
 
 
-def _over_skew(r: Results) -> Callable[[str, str, str], Curve]:
+def _over_skew(r: Results, name: str, method: str, resources: str) -> Curve:
     """Return a sweep over the skew, for LQL up to 0.5 as in the paper."""
-
-    def curve(name: str, method: str, resources: str) -> Curve:
-        most = 0.5 if resources == "LQL" else 1.0
-        return {z: v for z, v in r.curve(name, method, "skew", resources=resources).items() if z <= most}
-
-    return curve
+    most = 0.5 if resources == "LQL" else 1.0
+    return {z: v for z, v in r.curve(name, method, "skew", resources=resources).items() if z <= most}
 
 
-def _with_hashing(r: Results) -> Callable[[str, str, str], Curve]:
+def _over_scale(r: Results, name: str, method: str, resources: str) -> Curve:
     """Return a sweep over sigma in which hashing alone, which knows no sigma, is a level line."""
-
-    def curve(name: str, method: str, resources: str) -> Curve:
-        scales = r.curve(name, "scan", "scale", resources=resources)
-        if method in TABLES:
-            return r.curve(name, method, "scale", resources=resources)
-        return dict.fromkeys(scales, r.value(name, method, resources=resources))
-
-    return curve
+    if method in TABLES:
+        return r.curve(name, method, "scale", resources=resources)
+    scales = r.curve(name, "scan", "scale", resources=resources)
+    return dict.fromkeys(scales, r.value(name, method, resources=resources))
 
 
 def _sweeps(
@@ -110,14 +103,10 @@ def _utilities(r: Results, path: Path) -> None:
 def _sizes(r: Results, over: str, label: str, path: Path, log: bool = False) -> None:
     with picture(path, 9, 3.4, 1, 2) as (counter, table):
         for resources in ("LCL", "LLL", "LQL"):
-            curve = r.curve("entries", "counter", over, resources=resources)
-            counter.plot(list(curve), list(curve.values()), marker=".", label=resources)
-            size = (
-                r.by_channels("table", "scan")
-                if over == "channels"
-                else r.curve("table", "scan", over, resources=resources)
-            )
-            table.plot(list(size), list(size.values()), marker=".", label=resources)
+            _line(counter, r.curve("entries", "counter", over, resources=resources), resources)
+            size = r.curve("table", "scan", over, resources=resources)
+            size = r.by_channels("table", "scan") if over == "channels" else size
+            _line(table, size, resources)
         counter.set(xlabel=label, title="entries of the counter", yscale="log")
         table.set(xlabel=label, title="entries of the table")
         for axis in (counter, table):

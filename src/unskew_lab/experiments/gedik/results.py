@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from unskew_lab.experiments.claims import listed
 from unskew_lab.experiments.gedik.grid import Trial
 from unskew_lab.experiments.runner import Measures
 
 Curve = dict[Any, float]
+show = partial(listed, form=".4g")
 
 
 class Results:
@@ -49,13 +52,13 @@ class Results:
         return dict(zip(map(int, self._runs[found][0]["channels"]), means.tolist(), strict=True))
 
 
-def show(values: Mapping[Any, float], digits: int = 3) -> str:
-    """Return values in one line.
+def percent(values: Mapping[Any, float]) -> str:
+    """Return shares in one line.
 
-    >>> show({"ring": 1.75, "scan": 1.3333})
-    'ring 1.75, scan 1.333'
+    >>> percent({"ring": 0.175, "scan": 1 / 3})
+    'ring 17.5, scan 33.33 %'
     """
-    return ", ".join(f"{name} {value:.{digits + 1}g}" for name, value in values.items())
+    return show(values, scale=100) + " %"
 
 
 def milliseconds(seconds: Mapping[Any, float]) -> str:
@@ -64,7 +67,7 @@ def milliseconds(seconds: Mapping[Any, float]) -> str:
     >>> milliseconds({"scan": 0.0004})
     'scan 0.4 ms'
     """
-    return show({name: 1e3 * value for name, value in seconds.items()}, 2) + " ms"
+    return listed(seconds, scale=1e3) + " ms"
 
 
 def between(value: float, low: float, high: float) -> bool:

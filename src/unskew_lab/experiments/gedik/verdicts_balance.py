@@ -9,17 +9,18 @@ import numpy as np
 
 from unskew_lab.experiments.claims import Finding, mean, near
 from unskew_lab.experiments.gedik.grid import METHODS, MOST_CHANNELS, RESOURCES, TABLES
-from unskew_lab.experiments.gedik.results import Curve, Results, between, linearity, show
+from unskew_lab.experiments.gedik.results import Curve, Results, between, linearity, percent, show
 
 UNIFORM = ("uniform", "uniform-hash")
 
 
-def figure_3(r: Results) -> Iterator[Finding]:
+def judge_figure_3(r: Results) -> Iterator[Finding]:
     """Judge the radar charts: migration and imbalance by resource functions, ten channels, skew 1."""
     b, m = ({c: {x: r.value(name, x, resources=c) for x in METHODS} for c in RESOURCES} for name in ("b", "m"))
     uniform = {f"{c} {u}": m[c][u] for c in RESOURCES for u in UNIFORM}
     compute = {x: r.value("b_compute", x, resources="LQL") for x in METHODS}
     ours_b, ours_m = ({t: table["LLL"][t] for t in TABLES} for table in (b, m))
+    both_b, both_m = ({t: ours[t] for t in ("redist", "scan")} for ours in (ours_b, ours_m))
     aware = {t: r.value("b", t, resources="LLL", option="untracked") for t in TABLES}
     below_one = float(np.mean(np.less([v for c in RESOURCES for v in r.runs("m", "ring", resources=c)], 1)))
     yield "fig3-uniform-migration", show(uniform), max(uniform.values()) > 8
@@ -28,22 +29,16 @@ def figure_3(r: Results) -> Iterator[Finding]:
         show({x: b["LLL"][x] for x in METHODS[:3]}),
         near(b["LLL"]["ring"], 1.75, 0.12) and near(b["LLL"]["uniform"], 1.55, 0.12),
     )
-    yield (
-        "fig3-lll-b-redist-scan",
-        show({t: ours_b[t] for t in ("redist", "scan")}),
-        all(near(ours_b[t], 1.32, 0.05) for t in ("redist", "scan")),
-    )
+    yield "fig3-lll-b-redist-scan", show(both_b), all(near(v, 1.32, 0.05) for v in both_b.values())
     yield (
         "fig3-lll-b-readj",
         f"{show(ours_b)}; counting the load of untracked keys: {show(aware)}",
-        near(ours_b["readj"], 1.2, 0.05)
-        and all(between(1 - ours_b["readj"] / ours_b[t], 0.05, 0.15) for t in ("redist", "scan")),
+        near(ours_b["readj"], 1.2, 0.05) and all(between(1 - ours_b["readj"] / v, 0.05, 0.15) for v in both_b.values()),
     )
     yield (
         "fig3-lll-m",
         show(ours_m),
-        near(ours_m["readj"], 1.34, 0.15)
-        and all(near(ours_m[t], 1.23, 0.15) and ours_m[t] < ours_m["readj"] for t in ("redist", "scan")),
+        near(ours_m["readj"], 1.34, 0.15) and all(near(v, 1.23, 0.15) and v < ours_m["readj"] for v in both_m.values()),
     )
     yield (
         "fig3-lql-compute",
@@ -53,43 +48,35 @@ def figure_3(r: Results) -> Iterator[Finding]:
     yield "fig3-lql-compute-uniform", show({u: compute[u] for u in UNIFORM}), between(compute["uniform"], 28, 42)
     yield (
         "fig3-ring-migration",
-        "; ".join(f"{c}: {show(m[c])}" for c in RESOURCES) + f"; below 1 in {below_one:.0%} of the runs",
+        f"{show(m)}; below 1 in {below_one:.0%} of the runs",
         all(m[c]["ring"] <= min(m[c].values()) * 1.001 for c in RESOURCES) and below_one > 0,
     )
-    yield (
-        "fig3-ring-balance",
-        "; ".join(f"{c}: {show(b[c])}" for c in RESOURCES),
-        all(b[c]["ring"] > max(b[c][x] for x in ("uniform", *TABLES)) for c in RESOURCES),
-    )
-    yield (
-        "fig3-readj-balance",
-        "; ".join(f"{c}: {show({t: b[c][t] for t in TABLES})}" for c in RESOURCES),
-        all(b[c]["readj"] <= min(b[c][t] for t in TABLES) for c in RESOURCES),
-    )
+    tables = {c: {t: b[c][t] for t in TABLES} for c in RESOURCES}
+    yield "fig3-ring-balance", show(b), all(b[c]["ring"] > max(b[c]["uniform"], *tables[c].values()) for c in RESOURCES)
+    yield "fig3-readj-balance", show(tables), all(v["readj"] <= min(v.values()) for v in tables.values())
     yield (
         "fig3-redist-scan",
-        f"b: {show({t: ours_b[t] for t in ('redist', 'scan')})}; m: {show({t: ours_m[t] for t in ('redist', 'scan')})}",
-        near(ours_b["redist"], ours_b["scan"], 0.05) and near(ours_m["redist"], ours_m["scan"], 0.05),
+        show({"b": both_b, "m": both_m}),
+        all(near(v["redist"], v["scan"], 0.05) for v in (both_b, both_m)),
     )
 
 
-def figure_4(r: Results) -> Iterator[Finding]:
+def judge_figure_4(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the skew grows."""
-    b = {c: {x: r.curve("b", x, "skew", resources=c) for x in METHODS} for c in ("LCL", "LLL", "LQL")}
-    m = {c: {x: r.curve("m", x, "skew", resources=c) for x in METHODS} for c in ("LCL", "LLL", "LQL")}
+    b, m = (
+        {c: {x: r.curve(name, x, "skew", resources=c) for x in METHODS} for c in RESOURCES[1:]} for name in ("b", "m")
+    )
     for table in (b, m):
         table["LQL"] = {x: {z: v for z, v in curve.items() if z <= 0.5} for x, curve in table["LQL"].items()}
     uniform = max(v for c in m for u in UNIFORM for v in m[c][u].values())
     rises = {t: (m["LCL"][t][1.0] - m["LCL"][t][0.8], m["LCL"][t][0.8] - m["LCL"][t][0.5]) for t in TABLES}
     over_best = {z: b["LLL"]["ring"][z] / min(b["LLL"][t][z] for t in TABLES) - 1 for z in b["LLL"]["ring"]}
     lead = {t: 1 - b["LLL"]["readj"][1.0] / b["LLL"][t][1.0] for t in ("redist", "scan")}
-    behind = {
-        z: float(b["LQL"]["readj"][z] / np.mean([b["LQL"][t][z] for t in ("redist", "scan")]) - 1)
-        for z in b["LQL"]["readj"]
-    }
+    ours, *others = (b["LQL"][t] for t in ("readj", "redist", "scan"))
+    behind = {z: float(ours[z] / np.mean([other[z] for other in others]) - 1) for z in ours}
     at_one = {c: {t: m[c][t][1.0] for t in TABLES} for c in ("LCL", "LLL")}
     first = {c: {x: _first_above_one(b[c][x]) for x in METHODS} for c in b}
-    low = {c: {x: b[c][x][min(b[c][x])] for x in METHODS} for c in b}
+    low = {c: {x: b[c][x][min(b[c][x])] for x in METHODS} for c in ("LCL", "LLL")}
     apart = max(abs(b[c]["scan"][z] / b[c]["redist"][z] - 1) for c in b for z in b[c]["scan"])
     loses = {c: _loses(b[c]) for c in ("LCL", "LLL")}
     yield "fig4-uniform-migration", f"up to {uniform:.3g}", uniform > 8
@@ -101,40 +88,29 @@ def figure_4(r: Results) -> Iterator[Finding]:
     )
     yield (
         "fig4-ring-50",
-        show({z: 100 * v for z, v in over_best.items()}) + " %",
+        percent(over_best),
         between(max(over_best.values()), 0.3, 0.65) and max(over_best, key=lambda z: over_best[z]) == 1.0,
     )
-    yield (
-        "fig4-readj-8",
-        show({t: 100 * v for t, v in lead.items()}) + " % lower",
-        all(between(v, 0.03, 0.12) for v in lead.values()),
-    )
-    yield (
-        "fig4-lql-readj",
-        show({z: 100 * float(v) for z, v in behind.items()}) + " %",
-        between(mean(behind), 0.0, 0.04),
-    )
-    yield (
-        "fig4-migration-order",
-        "; ".join(f"{c}: {show(values)}" for c, values in at_one.items()),
-        all(v["scan"] > v["readj"] > v["redist"] for v in at_one.values()),
-    )
+    yield "fig4-readj-8", f"{percent(lead)} lower", all(between(v, 0.03, 0.12) for v in lead.values())
+    yield "fig4-lql-readj", percent(behind), between(mean(behind), 0.0, 0.04)
+    yield "fig4-migration-order", show(at_one), all(v["scan"] > v["readj"] > v["redist"] for v in at_one.values())
     yield (
         "fig4-ring-first",
-        "; ".join(f"{c}: {show(v)}" for c, v in first.items()),
+        show(first),
         all(v["ring"] <= min(v[x] for x in ("uniform", *TABLES)) for v in first.values())
         and any(v["ring"] < v[t] for v in first.values() for t in TABLES),
     )
     yield (
         "fig4-violation-order",
-        "; ".join(f"{t}: {show({c: first[c][t] for c in ('LQL', 'LLL', 'LCL')})}" for t in TABLES),
-        all(first["LQL"][t] <= first["LLL"][t] <= first["LCL"][t] for t in TABLES)
-        and all(first["LQL"][t] < first["LCL"][t] for t in TABLES),
+        show({t: {c: first[c][t] for c in ("LQL", "LLL", "LCL")} for t in TABLES}),
+        all(
+            first["LQL"][t] <= first["LLL"][t] <= first["LCL"][t] and first["LQL"][t] < first["LCL"][t] for t in TABLES
+        ),
     )
     yield (
         "fig4-low-skew",
-        "; ".join(f"{c}: {show(low[c])}" for c in ("LCL", "LLL")),
-        all(max(low[c].values()) <= 1 and low[c]["uniform"] == min(low[c].values()) for c in ("LCL", "LLL")),
+        show(low),
+        all(max(v.values()) <= 1 and v["uniform"] == min(v.values()) for v in low.values()),
     )
     yield (
         "fig4-uniform-loses",
@@ -155,16 +131,16 @@ def _loses(b: dict[str, Curve]) -> tuple[float, float]:
     return behind, _first_above_one(best)
 
 
-def figure_5(r: Results) -> Iterator[Finding]:
+def judge_figure_5(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the threshold scale sigma falls."""
     b = {c: {t: r.curve("b", t, "scale", resources=c) for t in TABLES} for c in ("LCL", "LQL")}
-    m = {c: {t: r.curve("m", t, "scale", resources=c) for t in TABLES} for c in ("LCL", "LQL")}
+    m = {t: r.curve("m", t, "scale", resources="LCL") for t in TABLES}
     scales = list(b["LCL"]["scan"])
     smallest, middle = scales[0], [s for s in scales if 0.05 <= s <= 0.25]
-    ends = {t: (b["LCL"][t][smallest], b["LCL"][t][1.0], m["LCL"][t][smallest], m["LCL"][t][1.0]) for t in TABLES}
-    mean_m = {t: float(np.mean([v for s, v in m["LCL"][t].items() if s <= 0.1])) for t in TABLES}
+    ends = {t: (b["LCL"][t][smallest], b["LCL"][t][1.0], m[t][smallest], m[t][1.0]) for t in TABLES}
+    mean_m = {t: mean(m[t], [s for s in scales if s <= 0.1]) for t in TABLES}
     mean_m |= {x: r.value("m", x) for x in ("ring", "uniform")}
-    mid = {t: float(np.mean([b["LCL"][t][s] for s in middle])) for t in TABLES}
+    mid = {t: mean(b["LCL"][t], middle) for t in TABLES}
     tiny = {t: b["LCL"][t][smallest] for t in TABLES}
     gain = {c: float(np.mean([1 - b[c][t][smallest] / b[c][t][1.0] for t in TABLES])) for c in b}
     mean_lql = {s: float(np.mean([b["LQL"][t][s] for t in TABLES])) for s in scales}
@@ -185,16 +161,12 @@ def figure_5(r: Results) -> Iterator[Finding]:
     )
     yield "fig5-readj-middle", show(mid), mid["readj"] <= min(mid["scan"], mid["redist"])
     yield "fig5-readj-tiny", show(tiny), tiny["readj"] > max(tiny["scan"], tiny["redist"])
-    yield "fig5-lql-weaker", show({c: 100 * v for c, v in gain.items()}) + " %", gain["LQL"] < gain["LCL"]
-    yield (
-        "fig5-lql-jump",
-        show({name: 100 * v for name, v in jumps.items()}) + " %",
-        inside > 0.05 and inside == max(jumps.values()),
-    )
+    yield "fig5-lql-weaker", percent(gain), gain["LQL"] < gain["LCL"]
+    yield "fig5-lql-jump", percent(jumps), inside > 0.05 and inside == max(jumps.values())
     yield "fig5-close", f"at most {100 * spread:.2g} % apart", spread <= 0.10
 
 
-def figure_6(r: Results) -> Iterator[Finding]:
+def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge migration and imbalance as the number of channels grows."""
     methods = ("ring", "uniform", *TABLES)
     b, m = ({x: r.by_channels(name, x) for x in methods} for name in ("b", "m"))
@@ -202,21 +174,19 @@ def figure_6(r: Results) -> Iterator[Finding]:
     some = [n for n in (2, 5, 10, 15, 20, 25, 32) if n in b["ring"]]
     points = {x: show({n: m[x][n] for n in some}) for x in methods}
     excess = {n: b["uniform"][n] / b["readj"][n] - 1 for n in range(2, 21)}
-    to_20 = {t: float(np.mean([b[t][n] for n in range(2, 21)])) for t in TABLES}
-    after_20 = {t: float(np.mean([b[t][n] for n in range(21, last + 1)])) for t in TABLES}
+    to_20, after_20 = ({t: mean(b[t], span) for t in TABLES} for span in (range(2, 21), range(21, last + 1)))
     overall = {t: float(np.mean([b[t][n] * (1 + m[t][n]) for n in b[t]])) for t in TABLES}
-    early, late = range(3, 11), range(23, last + 1)
-    rise = {t: float(np.mean([m[t][n] for n in late]) - np.mean([m[t][n] for n in early])) for t in TABLES}
-    flat = [
-        float(np.mean([m["redist"][n] for n in span])) for span in (range(3, 13), range(13, 23), range(23, last + 1))
-    ]
-    mean_m = {x: float(np.mean([m[x][n] for n in range(3, last + 1)])) for x in ("ring", *TABLES)}
+    late = range(23, last + 1)
+    rise = {t: mean(m[t], late) - mean(m[t], range(3, 11)) for t in TABLES}
+    flat = [mean(m["redist"], span) for span in (range(3, 13), range(13, 23), late)]
+    mean_m = {x: mean(m[x], range(3, last + 1)) for x in ("ring", *TABLES)}
+    scan = mean(m["scan"], (30, 31, 32))
     highest = float(np.mean([b["ring"][n] >= max(b[x][n] for x in methods) for n in range(3, last + 1)]))
     yield "fig6-uniform-22", f"{m['uniform'][last]:.4g}", near(m["uniform"][last], 22, 0.1)
     yield (
         "fig6-scan-3",
-        f"scan {np.mean([m['scan'][n] for n in (30, 31, 32)]):.3g}; {points['scan']}",
-        float(np.mean([m["scan"][n] for n in (30, 31, 32)])) > 3,
+        f"scan {scan:.3g}; {points['scan']}",
+        scan > 3,
         {"alone": r.value("m", "scan", utility="a", channels=last)},
     )
     yield "fig6-ring-2", f"{b['ring'][last]:.4g}", b["ring"][last] > 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from unskew_lab.experiments.base import Experiment
 from unskew_lab.experiments.pkg import verdicts_balance, verdicts_sources
 from unskew_lab.experiments.pkg.figures import draw_all
@@ -11,28 +9,15 @@ from unskew_lab.experiments.pkg.grid import trials
 from unskew_lab.experiments.pkg.results import Results
 from unskew_lab.experiments.pkg.trial import run_trial
 
-JUDGES = (
-    verdicts_balance.table_2,
-    verdicts_sources.figure_4,
-    verdicts_sources.figure_5,
-    verdicts_sources.figure_6,
-    verdicts_balance.figure_7,
-    verdicts_balance.figure_8,
-    verdicts_balance.figure_9,
-    verdicts_balance.beyond,
-    verdicts_sources.memory,
-    verdicts_sources.judge_running,
-)
-
 
 class Pkg(Experiment):
     """Table 2 and Figures 4 to 9; Figure 10 and Table 3 by the newest whole ``unskew bench race``."""
 
-    name: ClassVar[str] = "pkg"
-    summary: ClassVar[str] = "two choices for every tuple against hashing and whole keys: balance, estimates, skew"
+    name = "pkg"
+    summary = "two choices for every tuple against hashing and whole keys: balance, estimates, skew"
 
     grid = staticmethod(trials)
     measure = staticmethod(run_trial)
     results = Results
-    judges = JUDGES
+    verdicts = (verdicts_balance, verdicts_sources)
     figures = staticmethod(draw_all)

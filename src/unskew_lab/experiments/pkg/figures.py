@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from unskew_lab.experiments.drawing import picture
-from unskew_lab.experiments.pkg.grid import GRAPHS, REAL, SKEWED, SOURCES, STAND_INS, WORKERS
+from unskew_lab.experiments.pkg.grid import GRAPHS, REAL, SKEWED, SOURCES, STAND_INS, WORKERS, ZIPF_1_2
 from unskew_lab.experiments.pkg.results import Curve, Results
 
 LEAST = 1e-8  # where a perfect balance stands on a logarithmic axis
@@ -18,12 +18,8 @@ FRACTION = "imbalance, fraction of the tuples"
 def draw_all(r: Results, folder: Path) -> None:
     """Write one PNG file for Table 2 and each figure."""
     _table_2(r, folder / "table-2.png")
-    _figure_4(r, folder / "figure-04.png")
-    _figure_5(r, folder / "figure-05.png")
-    _figure_6(r, folder / "figure-06.png")
-    _figure_7(r, folder / "figure-07.png")
-    _figure_8(r, folder / "figure-08.png")
-    _figure_9(r, folder / "figure-09.png")
+    for number, draw in enumerate((_figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_9), start=4):
+        draw(r, folder / f"figure-{number:02}.png")
 
 
 def _line(axis: Axes, curve: Curve, label: str, **style: Any) -> None:
@@ -104,11 +100,9 @@ def _figure_8(r: Results, path: Path) -> None:
 
 def _figure_9(r: Results, path: Path) -> None:
     with picture(path, 6, 4) as axis:
-        law = {name: value for name, value in SKEWED.items() if name != "workers"}
         for n in SKEWED["workers"]:
-            where = {"figure": "9", "scheme": "greedy-d", **law}
-            _line(
-                axis, {d: r.value("end", n, choices=d, **where) for d in r.tried("choices", figure="9")}, f"{n} workers"
-            )
+            where = {"figure": "9", "scheme": "greedy-d", **ZIPF_1_2}
+            curve = {d: r.value("end", n, choices=d, **where) for d in r.tried("choices", figure="9")}
+            _line(axis, curve, f"{n} workers")
         axis.set(xlabel="choices d", yscale="log", ylabel=FRACTION)
         axis.legend(fontsize="small")

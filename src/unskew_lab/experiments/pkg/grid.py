@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 WORKERS = (5, 10, 50, 100)
@@ -29,7 +30,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "lj": {"keys": 4_900_000, "exponent": 0.698},
     "sl1": {"keys": 80_200, "exponent": 0.849},
 }
-SKEWED: dict[str, Any] = {"data": "zipf", "exponent": 1.2, "keys": 1_000_000, "workers": (5, 10, 40, 50, 100)}
+ZIPF_1_2: dict[str, Any] = {"data": "zipf", "exponent": 1.2, "keys": 1_000_000}
+SKEWED: dict[str, Any] = {**ZIPF_1_2, "workers": (5, 10, 40, 50, 100)}
 UNHASHED = ("off-greedy", "on-greedy")  # a seed changes nothing
 
 
@@ -57,16 +59,16 @@ class Trial:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of each sweep to run."""
+    """How much of each sweep to run; all by default."""
 
-    most_messages: int
-    table_messages: int
-    seeds: int
-    sweep_seeds: int
-    exponents: tuple[float, ...]
-    keys: tuple[int, ...]
-    choices: tuple[int, ...]
-    graphs: tuple[str, ...]
+    most_messages: int = 10_000_000
+    table_messages: int = 22_000_000
+    seeds: int = 7
+    sweep_seeds: int = 5
+    exponents: tuple[float, ...] = tuple(round(0.1 * tenths, 1) for tenths in range(1, 21))
+    keys: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    choices: tuple[int, ...] = (*range(1, 17), 20, 24, 28, 32, 36, 40)
+    graphs: tuple[str, ...] = ("lj", "sl1")
 
 
 QUICK = Scale(
@@ -75,31 +77,15 @@ QUICK = Scale(
     seeds=5,
     sweep_seeds=3,
     exponents=(0.2, 0.6, 0.8, 1.0, 1.2, 1.4, 1.8),
-    keys=(1_000, 10_000, 100_000, 1_000_000),
     choices=(1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 40),
     graphs=("lj",),
-)
-FULL = Scale(
-    most_messages=10_000_000,
-    table_messages=22_000_000,
-    seeds=7,
-    sweep_seeds=5,
-    exponents=tuple(round(0.1 * tenths, 1) for tenths in range(1, 21)),
-    keys=(1_000, 10_000, 100_000, 1_000_000),
-    choices=(*range(1, 17), 20, 24, 28, 32, 36, 40),
-    graphs=("lj", "sl1"),
 )
 
 
 def trials(*, quick: bool) -> list[Trial]:
     """Return the trials of the table and all figures, each once."""
-    scale = QUICK if quick else FULL
-    parts = (_table_2, _figure_4, _figure_5, _figure_6, _figure_7, _figure_8, _figure_9, _memory, _beyond)
-    return [
-        replace(trial, messages=_messages(scale, trial), seeds=_seeds(scale, trial))
-        for part in parts
-        for trial in part(scale)
-    ]
+    scale = QUICK if quick else Scale()
+    return [replace(trial, messages=_messages(scale, trial), seeds=_seeds(scale, trial)) for trial in _wanted(scale)]
 
 
 def _messages(scale: Scale, trial: Trial) -> int:
@@ -117,56 +103,22 @@ def _seeds(scale: Scale, trial: Trial) -> int:
     return scale.sweep_seeds if trial.figure in ("5", "7", "8", "9", "beyond") else scale.seeds
 
 
-def _table_2(scale: Scale) -> Iterator[Trial]:
-    for data in ("wp", "tw"):
-        for scheme in ("pkg", "off-greedy", "on-greedy", "static-potc", "key"):
-            yield Trial(figure="table 2", data=data, scheme=scheme, sources=1, estimate="global")
-
-
-def _figure_4(scale: Scale) -> Iterator[Trial]:
+def _wanted(scale: Scale) -> Iterator[Trial]:
+    for data, scheme in product(("wp", "tw"), ("pkg", "off-greedy", "on-greedy", "static-potc", "key")):
+        yield Trial(figure="table 2", data=data, scheme=scheme, sources=1, estimate="global")
     for data in (*STAND_INS, *REAL):
         yield Trial(figure="4", data=data, scheme="key", sources=1)
         yield Trial(figure="4", data=data, sources=1, estimate="global")
-        for sources in SOURCES:
-            yield Trial(figure="4", data=data, sources=sources)
-
-
-def _figure_5(scale: Scale) -> Iterator[Trial]:
-    for data in ("tw", "wp", "ct"):
-        for estimate, probes in (("global", 0), ("local", 0), ("probed", 1440)):
-            yield Trial(figure="5", data=data, estimate=estimate, probes=probes)
-
-
-def _figure_6(scale: Scale) -> Iterator[Trial]:
-    for exponent in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2):
-        for sources in (5, 10, 20):
-            yield Trial(figure="6", data="zipf", exponent=exponent, keys=10_000, sources=sources, workers=(5,))
+        yield from (Trial(figure="4", data=data, sources=s) for s in SOURCES)
+    for data, (estimate, probes) in product(("tw", "wp", "ct"), (("global", 0), ("local", 0), ("probed", 1440))):
+        yield Trial(figure="5", data=data, estimate=estimate, probes=probes)
+    for exponent, sources in product((0.2, 0.4, 0.6, 0.8, 1.0, 1.2), (5, 10, 20)):
+        yield Trial(figure="6", data="zipf", exponent=exponent, keys=10_000, sources=sources, workers=(5,))
     yield Trial(figure="6", data="wp", workers=(5, 10))
-
-
-def _figure_7(scale: Scale) -> Iterator[Trial]:
-    for exponent in scale.exponents:
-        for keys in scale.keys:
-            yield Trial(figure="7", data="zipf", exponent=exponent, keys=keys)
-
-
-def _figure_8(scale: Scale) -> Iterator[Trial]:
-    for graph in scale.graphs:
-        for sources in SOURCES:
-            for feed in ("round-robin", "hash"):
-                yield Trial(figure="8", data="edges", **GRAPHS[graph], sources=sources, feed=feed)
-
-
-def _figure_9(scale: Scale) -> Iterator[Trial]:
-    for choices in scale.choices:
-        yield Trial(figure="9", scheme="greedy-d", choices=choices, **SKEWED)
-
-
-def _beyond(scale: Scale) -> Iterator[Trial]:
-    for scheme in ("pkg", "d-choices", "w-choices"):
-        yield Trial(figure="beyond", scheme=scheme, **SKEWED)
-
-
-def _memory(scale: Scale) -> Iterator[Trial]:
+    yield from (Trial(figure="7", data="zipf", exponent=z, keys=k) for z, k in product(scale.exponents, scale.keys))
+    for graph, sources, feed in product(scale.graphs, SOURCES, ("round-robin", "hash")):
+        yield Trial(figure="8", data="edges", **GRAPHS[graph], sources=sources, feed=feed)
+    yield from (Trial(figure="9", scheme="greedy-d", choices=d, **SKEWED) for d in scale.choices)
     for scheme, workers in (("key", 10), ("pkg", 8), ("shuffle", 8)):
         yield Trial(figure="memory", data="wp-pinned", scheme=scheme, sources=8, workers=(workers,))
+    yield from (Trial(figure="beyond", scheme=scheme, **SKEWED) for scheme in ("pkg", "d-choices", "w-choices"))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from unskew_lab.experiments.claims import listed
 from unskew_lab.experiments.pkg.grid import Trial
 from unskew_lab.experiments.runner import Measures, matches
 
 Curve = dict[Any, float]
+show = partial(listed, form=".1e")  # numbers of very different size
+plain = partial(listed, between=": ")
 
 
 class Results:
@@ -48,21 +52,3 @@ class Results:
 
 def _plain(trial: Trial) -> Trial:
     return dataclasses.replace(trial, seeds=0, messages=0, workers=())
-
-
-def show(values: Mapping[Any, float]) -> str:
-    """Return numbers of very different size in one line.
-
-    >>> show({"pkg 5": 3.2e-7, "key 5": 0.064})
-    'pkg 5 3.2e-07, key 5 6.4e-02'
-    """
-    return ", ".join(f"{name} {value:.1e}" for name, value in values.items())
-
-
-def plain(values: Mapping[Any, float], digits: int = 3) -> str:
-    """Return numbers of like size in one line.
-
-    >>> plain({5: 0.3214, 20: 3.0})
-    '5: 0.321, 20: 3'
-    """
-    return ", ".join(f"{name}: {value:.{digits}g}" for name, value in values.items())

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unskew_lab.experiments.claims import Finding, near
+from unskew_lab.experiments.claims import Finding, listed, near
 from unskew_lab.experiments.pkg.grid import REAL, SOURCES, STAND_INS, WORKERS
 from unskew_lab.experiments.pkg.results import Results, plain, show
-from unskew_lab.experiments.running import HASH, PKG, SHUFFLE, Running, Tests, judge_run, shown
+from unskew_lab.experiments.running import HASH, PKG, SHUFFLE, Running, Tests, findings_of
 
 ESTIMATES = {"G": ("global", 0), "L5": ("local", 0), "L5P1": ("probed", 1440)}
 TOO_LARGE = {("wp", 50), ("wp", 100), ("tw", 100), ("ct", 100)}
@@ -18,7 +18,7 @@ SETTLED = 10  # points of a curve that belong to the start
 ORDER = 10  # of magnitude: the paper's own measure of closeness
 
 
-def figure_4(r: Results) -> Iterator[Finding]:
+def judge_figure_4(r: Results) -> Iterator[Finding]:
     """Judge hashing, the truth and local estimates over data sets, workers and sources."""
     cells = [(data, n) for data in (*STAND_INS, *REAL) for n in WORKERS]
     hashed = {c: r.value("average", c[1], figure="4", data=c[0], scheme="key", sources=1) for c in cells}
@@ -39,7 +39,7 @@ def figure_4(r: Results) -> Iterator[Finding]:
     yield "f4c", f"largest factor {max(spread.values()):.2g}", max(spread.values()) < ORDER
 
 
-def figure_5(r: Results) -> Iterator[Finding]:
+def judge_figure_5(r: Results) -> Iterator[Finding]:
     """Judge the imbalance as the stream goes on."""
     cells = [(data, n) for data in ("tw", "wp", "ct") for n in WORKERS]
     average, late, end = {}, {}, {}
@@ -62,15 +62,15 @@ def figure_5(r: Results) -> Iterator[Finding]:
         f"largest: {show(fits)}; too many workers, largest over least: {plain(apart)}",
         max(fits.values()) <= NEGLIGIBLE and max(apart.values()) <= 1.1,
     )
-    yield "f5b", f"L5P1 over L5: {plain(probed, 2)}", min(probed.values()) >= 0.5
+    yield "f5b", f"L5P1 over L5: {plain(probed, '.2g')}", min(probed.values()) >= 0.5
     yield (
         "f5c",
-        f"largest: {show(symbols)}; peak over median: {plain(spikes, 2)}",
+        f"largest: {show(symbols)}; peak over median: {plain(spikes, '.2g')}",
         max(symbols[n] for n in (5, 10, 50)) <= NEGLIGIBLE and max(spikes.values()) > 3,
     )
 
 
-def figure_6(r: Results) -> Iterator[Finding]:
+def judge_figure_6(r: Results) -> Iterator[Finding]:
     """Judge how often sources with local estimates choose as an oracle would."""
     exponents = r.tried("exponent", figure="6", data="zipf")
     where = {"figure": "6", "data": "zipf", "keys": 10_000}
@@ -90,7 +90,7 @@ def figure_6(r: Results) -> Iterator[Finding]:
     )
 
 
-def memory(r: Results) -> Iterator[Finding]:
+def judge_memory(r: Results) -> Iterator[Finding]:
     """Judge the counters of a word count."""
     found = {
         scheme: r.value("counters", n, figure="memory", data="wp-pinned", scheme=scheme, sources=8)
@@ -108,7 +108,7 @@ def memory(r: Results) -> Iterator[Finding]:
 
 def judge_running(_: Results, running: Running | None = None) -> Iterator[Finding]:
     """Judge Figure 10 and Table 3, throughput and latency, by the newest whole run of ``unskew bench race``."""
-    return judge_run(TESTS, running)
+    return findings_of(TESTS, running)
 
 
 def _more_delay(r: Running) -> tuple[str, bool]:
@@ -118,14 +118,14 @@ def _more_delay(r: Running) -> tuple[str, bool]:
         near(taken[PKG], taken[SHUFFLE], 0.1) and max(taken[PKG], taken[SHUFFLE]) < taken[HASH]
         for taken in (short, long)
     )
-    return f"throughput lost: {shown(lost)}; seconds a batch: {shown(short)}, then {shown(long)}", holds
+    return f"throughput lost: {listed(lost)}; seconds a batch: {listed(short)}, then {listed(long)}", holds
 
 
 def _latencies(r: Running) -> tuple[str, bool]:
     short, long = ({who: r.latency(stream, who) for who in SCHEMES} for stream in DELAYS)
     equal = all(near(short[who], short[HASH], 0.3) for who in (PKG, SHUFFLE))
     lower = all(long[who] <= 0.7 * long[HASH] for who in (PKG, SHUFFLE))
-    return f"seconds: {shown(short)}, then {shown(long)}", equal and lower
+    return f"seconds: {listed(short)}, then {listed(long)}", equal and lower
 
 
 def _lower_latency(r: Running) -> tuple[str, bool]:

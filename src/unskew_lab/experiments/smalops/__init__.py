@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from unskew_lab.experiments.base import Experiment
 from unskew_lab.experiments.smalops import verdicts
 from unskew_lab.experiments.smalops.figures import draw_all
@@ -11,26 +9,15 @@ from unskew_lab.experiments.smalops.grid import trials
 from unskew_lab.experiments.smalops.results import Results
 from unskew_lab.experiments.smalops.trial import run_trial
 
-JUDGES = (
-    verdicts.figure_7,
-    verdicts.figure_8,
-    verdicts.figure_9,
-    verdicts.figure_10,
-    verdicts.hot_keys,
-    verdicts.conclusion,
-    verdicts.application_state,
-    verdicts.real_broker,
-)
-
 
 class SmalopsPaper(Experiment):
     """Figures 7 to 10 and the counts of hot keys. What only a running broker can show is marked as such."""
 
-    name: ClassVar[str] = "smalops"
-    summary: ClassVar[str] = "hot keys moved between Kafka partitions against Kafka's partitioner: delays, hot keys"
+    name = "smalops"
+    summary = "hot keys moved between Kafka partitions against Kafka's partitioner: delays, hot keys"
 
     grid = staticmethod(trials)
     measure = staticmethod(run_trial)
     results = Results
-    judges = JUDGES
+    verdicts = (verdicts,)
     figures = staticmethod(draw_all)

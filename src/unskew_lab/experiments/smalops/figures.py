@@ -16,10 +16,8 @@ DELAY = "queueing delay, us"
 
 def draw_all(r: Results, folder: Path) -> None:
     """Write one PNG file for each of Figures 7 to 10."""
-    _figure_7(r, folder / "figure-07.png")
-    _figure_8(r, folder / "figure-08.png")
-    _figure_9(r, folder / "figure-09.png")
-    _figure_10(r, folder / "figure-10.png")
+    for number, draw in enumerate((_figure_7, _figure_8, _figure_9, _figure_10), start=7):
+        draw(r, folder / f"figure-{number:02}.png")
 
 
 def _distribution(axis: Axes, curve: dict[float, float], label: str, colour: str, style: str = "-") -> None:

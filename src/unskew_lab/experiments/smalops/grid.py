@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-FIGURES = ("7", "7-long", "7-brink", "7-burst", "9", "10", "rule", "hot-keys")
 CONTENDERS = ("smalops", "kafka", "round-robin")
 SERVICES = (10.0, 20.0, 30.0, 40.0, 50.0)
 LONGEST = 50.0
 BRINK = 0.97  # busy share of Kafka's fullest consumer where a system is said to be just below overload
-COVERS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
-SHARES = (0.02, 0.01, 0.003, 0.001, 0.0003, 0.0001)
-SHIFTS = (1, 100, 10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +42,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Grid:
-    """How much to run."""
+    """How much to run; all by default."""
 
-    seeds: int
-    partitions: tuple[int, ...]
-    seconds: float
-    long_seconds: float
-    bursts: tuple[float, ...]
-    covers: tuple[float, ...]
-    shares: tuple[float, ...]
-    shifts: tuple[int, ...]
-    shift_seconds: float
-    dynamic_seconds: float
+    seeds: int = 3
+    partitions: tuple[int, ...] = (8, 12, 16)
+    seconds: float = 40.0
+    long_seconds: float = 300.0
+    bursts: tuple[float, ...] = (5.0, 20.0, 100.0)
+    covers: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+    shares: tuple[float, ...] = (0.02, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+    shifts: tuple[int, ...] = (1, 100, 10_000)
+    shift_seconds: float = 60.0
+    dynamic_seconds: float = 150.0
 
 
 QUICK = Grid(
@@ -72,67 +68,34 @@ QUICK = Grid(
     shift_seconds=15.0,
     dynamic_seconds=40.0,
 )
-FULL = Grid(
-    seeds=3,
-    partitions=(8, 12, 16),
-    seconds=40.0,
-    long_seconds=300.0,
-    bursts=(5.0, 20.0, 100.0),
-    covers=COVERS,
-    shares=SHARES,
-    shifts=SHIFTS,
-    shift_seconds=60.0,
-    dynamic_seconds=150.0,
-)
 
 
 def trials(*, quick: bool) -> list[Trial]:
     """Return all runs, each once; with `quick`, one number of partitions, fewer seeds and shorter runs."""
-    grid = QUICK if quick else FULL
+    grid = QUICK if quick else Grid()
     return [
         replace(trial, seed=seed)
-        for figure in FIGURES
-        for trial in trials_of(figure, grid)
-        for seed in range(1 if figure in ("7-long", "hot-keys", "rule") else grid.seeds)
+        for trial in _wanted(grid)
+        for seed in range(1 if trial.figure in ("7-long", "hot-keys", "rule") else grid.seeds)
     ]
 
 
-def trials_of(figure: str, grid: Grid) -> Iterator[Trial]:
-    """Yield the runs of one figure, one seed each."""
-    few = grid.partitions[:1]
-    match figure:
-        case "7":
-            for partitions in grid.partitions:
-                for service in SERVICES:
-                    for who in CONTENDERS:
-                        yield _trial(grid, figure, who, partitions=partitions, service_us=service)
-        case "7-long":
-            for who in CONTENDERS[:2]:
-                yield replace(_trial(grid, figure, who, partitions=few[0]), run_seconds=grid.long_seconds)
-        case "7-brink":
-            for service in (20.0, LONGEST):
-                for who in CONTENDERS[:2]:
-                    yield _trial(grid, figure, who, partitions=few[0], service_us=service, utilisation=0.0)
-        case "7-burst":
-            for burst in grid.bursts:
-                for who in CONTENDERS[:2]:
-                    yield _trial(grid, figure, who, partitions=few[0], service_us=20.0, burst=burst)
-        case "9":
-            for hot_by, thresholds in (("cover", grid.covers), ("share", grid.shares)):
-                for threshold in thresholds:
-                    yield _trial(grid, figure, partitions=few[0], hot_by=hot_by, hot_threshold=threshold)
-        case "10":
-            for shift, service in product(grid.shifts, (20.0, LONGEST)):
-                for who in CONTENDERS[:2]:
-                    dynamic = _trial(grid, figure, who, partitions=few[0], service_us=service, shift=shift)
-                    yield replace(dynamic, shift_seconds=grid.shift_seconds, run_seconds=grid.dynamic_seconds)
-        case "rule":
-            for rule in ("none", "printed", "backlog"):
-                yield _trial(grid, figure, partitions=few[0], rule=rule)
-        case _:
-            for gateways, shift in ((1, 0), (14, 0), (1, 1_000)):
-                yield Trial(figure=figure, gateways=gateways, shift=shift, key_count=28_000_000)
-
-
-def _trial(grid: Grid, figure: str, contender: str = "smalops", **where: object) -> Trial:
-    return Trial(figure=figure, contender=contender, run_seconds=grid.seconds, **where)  # type: ignore[arg-type]
+def _wanted(grid: Grid) -> Iterator[Trial]:
+    usual = Trial(figure="7", partitions=grid.partitions[0], run_seconds=grid.seconds)
+    both = ("smalops", "kafka")
+    for partitions, service, who in product(grid.partitions, SERVICES, CONTENDERS):
+        yield replace(usual, contender=who, partitions=partitions, service_us=service)
+    for who in both:
+        yield replace(usual, figure="7-long", contender=who, run_seconds=grid.long_seconds)
+    for service, who in product((20.0, LONGEST), both):
+        yield replace(usual, figure="7-brink", contender=who, service_us=service, utilisation=0.0)
+    for burst, who in product(grid.bursts, both):
+        yield replace(usual, figure="7-burst", contender=who, service_us=20.0, burst=burst)
+    for hot_by, thresholds in (("cover", grid.covers), ("share", grid.shares)):
+        yield from (replace(usual, figure="9", hot_by=hot_by, hot_threshold=threshold) for threshold in thresholds)
+    dynamic = replace(usual, figure="10", shift_seconds=grid.shift_seconds, run_seconds=grid.dynamic_seconds)
+    for shift, service, who in product(grid.shifts, (20.0, LONGEST), both):
+        yield replace(dynamic, contender=who, service_us=service, shift=shift)
+    yield from (replace(usual, figure="rule", rule=rule) for rule in ("none", "printed", "backlog"))
+    for gateways, shift in ((1, 0), (14, 0), (1, 1_000)):
+        yield Trial(figure="hot-keys", gateways=gateways, shift=shift, key_count=28_000_000)

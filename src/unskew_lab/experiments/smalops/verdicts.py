@@ -18,29 +18,22 @@ APART = 1.5
 CLEARLY = 0.1
 
 
-def figure_7(r: Results) -> Iterator[Finding]:
+def judge_figure_7(r: Results) -> Iterator[Finding]:
     """Judge the distribution of delays at 20 and 50 microseconds a message."""
     partitions = r.tried("partitions", figure="7")
-    gains = {t: [g for n in partitions for g in r.gains(figure="7", partitions=n, service_us=t)] for t in (20.0, 50.0)}
-    end = {
-        t: [g for n in partitions for g in r.gains("end_to_end all", figure="7", partitions=n, service_us=t)]
-        for t in (20.0, 50.0)
-    }
-    brink = {t: r.gains(figure="7-brink", service_us=t) for t in (20.0, 50.0)}
-    brink_warm = r.gains("broker warm", figure="7-brink", service_us=50.0)
+    gains = {t: r.gains(figure="7", service_us=t) for t in (20.0, 50.0)}
+    end = {t: r.gains("end_to_end all", figure="7", service_us=t) for t in (20.0, 50.0)}
+    brink, brink_warm = (r.gains(f"broker {part}", figure="7-brink", service_us=50.0) for part in ("all", "warm"))
     bursts = {b: r.gains(figure="7-burst", burst=b) for b in r.tried("burst", figure="7-burst")}
-    at_20 = _ratios(r, 20.0)
-    departs = {
-        n: departure(*(r.curve(figure="7", partitions=n, service_us=50.0, contender=c) for c in ("kafka", "smalops")))
-        for n in partitions
-    }
+    departs = {n: departure(*_both(r, n, 50.0)) for n in partitions}
     shape = {n: _shape(r, n) for n in partitions}
-    alike = {p: max(abs(at_20[n][p] - 1) for n in partitions) for p in (50, 75, 90)}
+    ratios = [_ratios(r, n, 20.0) for n in partitions]
+    alike = {p: max(abs(ratio[p] - 1) for ratio in ratios) for p in (50, 75, 90)}
     yield (
         "f7b",
-        f"{percent(gains[50.0])}, mean {np.mean(gains[50.0]):.0%}, on {_list(partitions)} partitions; "
+        f"{percent(gains[50.0])}, mean {np.mean(gains[50.0]):.0%}, on {', '.join(map(str, partitions))} partitions; "
         f"with holds {percent(end[50.0])}; in a longer run {percent(r.gains(figure='7-long'))}; with Kafka's "
-        f"fullest consumer at 97 %: {percent(brink[50.0])}, after the first window {percent(brink_warm)}",
+        f"fullest consumer at 97 %: {percent(brink)}, after the first window {percent(brink_warm)}",
         abs(float(np.mean(gains[50.0])) - PRINTED_50) <= NEAR,
     )
     yield (
@@ -66,16 +59,10 @@ def figure_7(r: Results) -> Iterator[Finding]:
     )
 
 
-def figure_8(r: Results) -> Iterator[Finding]:
+def judge_figure_8(r: Results) -> Iterator[Finding]:
     """Judge the 99th percentile over the time a message takes."""
-    n = r.tried("partitions", figure="7")
-    kafka, ours = (
-        {t: float(np.mean([r.p99(figure="7", partitions=m, service_us=t, contender=c) for m in n])) for t in SERVICES}
-        for c in ("kafka", "smalops")
-    )
-    gains = {
-        t: float(np.mean([g for m in n for g in r.gains(figure="7", partitions=m, service_us=t)])) for t in SERVICES
-    }
+    kafka, ours = ({t: r.p99(figure="7", service_us=t, contender=c) for t in SERVICES} for c in ("kafka", "smalops"))
+    gains = {t: float(np.mean(r.gains(figure="7", service_us=t))) for t in SERVICES}
     shown = ", ".join(
         f"{t:g} us: {microseconds(kafka[t])} to {microseconds(ours[t])} ({gains[t]:.0%})" for t in SERVICES
     )
@@ -86,7 +73,7 @@ def figure_8(r: Results) -> Iterator[Finding]:
     yield "f8c", shown, kafka[50.0] > 5000 and all(kafka[t] < 100 * t for t in SERVICES[:3])
 
 
-def figure_10(r: Results) -> Iterator[Finding]:
+def judge_figure_10(r: Results) -> Iterator[Finding]:
     """Judge keys that shift every minute."""
     shifts = r.tried("shift", figure="10")
     gains = {(t, s): r.gains(figure="10", service_us=t, shift=s) for t in (20.0, 50.0) for s in shifts}
@@ -100,36 +87,27 @@ def figure_10(r: Results) -> Iterator[Finding]:
     yield "f10-50", shown[50.0], better[50.0]
 
 
-def conclusion(r: Results) -> Iterator[Finding]:
+def judge_conclusion(r: Results) -> Iterator[Finding]:
     """Judge the abstract's and the conclusion's statements."""
-    n = r.tried("partitions", figure="7")
-    best = max(g for t in SERVICES for m in n for g in r.gains(figure="7", partitions=m, service_us=t))
-    long = max(r.gains(figure="7-long"))
-    parts = {
-        part: {
-            t: float(
-                np.mean(
-                    [r.p99(f"broker {part}", figure="7", partitions=m, service_us=t, contender="smalops") for m in n]
-                )
-            )
-            for t in SERVICES
-        }
-        for part in ("all", "last")
+    best, long = (max(r.gains(figure=figure)) for figure in ("7", "7-long"))
+    delays = {
+        name: {t: r.p99(f"broker {part}", figure="7", service_us=t, contender="smalops") for t in SERVICES}
+        for name, part in (("whole run", "all"), ("last window", "last"))
     }
-    in_messages = {t: value / t for t, value in parts["last"].items()}
+    in_messages = [value / t for t, value in delays["last window"].items()]
     shown = "; ".join(
         f"{name}: " + ", ".join(f"{t:g} us {microseconds(v)}" for t, v in curve.items())
-        for name, curve in (("whole run", parts["all"]), ("last window", parts["last"]))
+        for name, curve in delays.items()
     )
     yield "best", f"{best:.0%}, in a longer run {long:.0%}", max(best, long) >= PRINTED_50
     yield (
         "constant",
-        f"{shown}; in message times {min(in_messages.values()):.1f} to {max(in_messages.values()):.1f}",
-        max(in_messages.values()) <= 2 * min(in_messages.values()),
+        f"{shown}; in message times {min(in_messages):.1f} to {max(in_messages):.1f}",
+        max(in_messages) <= 2 * min(in_messages),
     )
 
 
-def real_broker(r: Results) -> Iterator[Finding]:
+def judge_real_broker(r: Results) -> Iterator[Finding]:
     """Name what a simulation cannot tell."""
     held = r.value("held_share", figure="7", contender="smalops", service_us=50.0)
     longest = r.value("longest_hold_us", figure="7", contender="smalops", service_us=50.0)
@@ -151,13 +129,13 @@ def departure(kafka: dict[float, float], ours: dict[float, float]) -> float:
     return from_here
 
 
-def _ratios(r: Results, service: float) -> dict[int, dict[float, float]]:
-    ratios = {}
-    for n in r.tried("partitions", figure="7"):
-        where = {"figure": "7", "partitions": n, "service_us": service}
-        kafka, ours = (r.curve(contender=c, **where) for c in ("kafka", "smalops"))
-        ratios[n] = {p: (kafka[p] + 1) / (ours[p] + 1) for p in kafka}  # a microsecond is nothing
-    return ratios
+def _ratios(r: Results, n: int, service: float) -> dict[float, float]:
+    kafka, ours = _both(r, n, service)
+    return {p: (kafka[p] + 1) / (ours[p] + 1) for p in kafka}  # a microsecond is nothing
+
+
+def _both(r: Results, n: int, service: float) -> list[dict[float, float]]:
+    return [r.curve(figure="7", partitions=n, service_us=service, contender=c) for c in ("kafka", "smalops")]
 
 
 def _shape(r: Results, n: int) -> tuple[float, float]:
@@ -169,11 +147,7 @@ def _shape(r: Results, n: int) -> tuple[float, float]:
     return grown[0], grown[1]
 
 
-def _list(values: list[int]) -> str:
-    return ", ".join(map(str, values))
-
-
-def figure_9(r: Results) -> Iterator[Finding]:
+def judge_figure_9(r: Results) -> Iterator[Finding]:
     """Judge the threshold from which on a stream is heavy, in both readings of its axis."""
     partitions = r.tried("partitions", figure="9")[0]
     static = r.p99("broker warm", figure="7", contender="kafka", partitions=partitions, service_us=50.0)
@@ -199,7 +173,7 @@ def figure_9(r: Results) -> Iterator[Finding]:
     yield "f9-share", f"single keys: {shown['share']}", None
 
 
-def hot_keys(r: Results) -> Iterator[Finding]:
+def judge_hot_keys(r: Results) -> Iterator[Finding]:
     """Judge the numbers of the long run: 28 million messages over 28 million keys."""
     one, many = (r.runs(figure="hot-keys", gateways=g, shift=0)[0] for g in (1, 14))
     drifting = r.runs(figure="hot-keys", gateways=1, shift=1_000)[0]
@@ -232,7 +206,7 @@ def hot_keys(r: Results) -> Iterator[Finding]:
     )
 
 
-def application_state(r: Results) -> Iterator[Finding]:
+def judge_application_state(r: Results) -> Iterator[Finding]:
     """Judge inequality (4), which says when a stream with state should move."""
     moves = {rule: r.value("moves", figure="rule", rule=rule) for rule in ("none", "printed", "backlog")}
     p99 = {rule: r.p99(figure="rule", rule=rule) for rule in moves}
