@@ -75,7 +75,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no port": (["kafka", "up", "--port", "99999999"], "at most 65535"),
     "no command of kafka": (["kafka", "upp"], "upp"),
     "no broker": (["kafka", "gateway", "--source", "rate", "--key", "value", "--topic", "t"], "unskew kafka up"),
-    "no share": ([*GATEWAY, "--share", "3/2"], "a share is I/N"),
+    "no share": ([*GATEWAY, "--share", "3/2"], "expected I/N"),
     "no planner of the gateway": ([*GATEWAY, "--planner", "smalop"], "did you mean 'smalops'"),
 }
 

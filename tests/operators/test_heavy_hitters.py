@@ -165,7 +165,7 @@ def test_has_the_properties_of_an_operator() -> None:
     ("make", "error", "words"),
     [
         (lambda: HeavyHitters("word", capacity=0), ArgumentError, "at least one entry"),
-        (lambda: HeavyHitters("word", capacity=5, k=6), ArgumentError, "1 to 5"),
+        (lambda: HeavyHitters("word", capacity=5, k=6), ArgumentError, "at least 1 and at most 5"),
         (lambda: run(HeavyHitters("x"), [pa.table({"k": [1]})], key="k"), ColumnError, "no column"),
         (lambda: run(HeavyHitters("x"), [pa.table({"k": [1], "x": MAPS})], key="k"), KeyTypeError, "x"),
         (lambda: run(HeavyHitters("x"), [pa.table({"top": [1], "x": [1]})], key="top"), ArgumentError, "name of a key"),

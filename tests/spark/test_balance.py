@@ -279,7 +279,7 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
         ),
         (lambda: unskew.balance(events, "key", channels="8"), ArgumentError, "whole number from 1 to 4096"),
         (lambda: unskew.balance(events, "key", tolerance=8), ArgumentError, "share of the mean load"),
-        (lambda: unskew.balance(events, "key", sample=0.1), ArgumentError, "counted batch by batch"),
+        (lambda: unskew.balance(events, "key", sample=0.1), ArgumentError, "is for static rows"),
         (lambda: unskew.balance(events, "key", plan="late"), ArgumentError, "ahead"),
         (lambda: unskew.balance({"key": [1]}, "key"), ArgumentError, "not a Spark DataFrame"),
         (

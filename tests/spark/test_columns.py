@@ -114,7 +114,7 @@ def test_grouping_columns_are_checked(events: Any) -> None:
         (lambda: unskew.balance(events, F.col("s.x")), "a key must be a column of the stream"),
         (lambda: unskew.balance(events, "user", F.upper("user")), "a key must be a column of the stream"),
         (lambda: unskew.balance(events, "user", window, window), "one window"),
-        (lambda: unskew.balance(events, window), "balanced by a key"),
+        (lambda: unskew.balance(events, window), "there is no key"),
         (
             lambda: unskew.balance(events, "user", F.window(F.col("ts") + F.expr("interval 1 day"), "1 minute")),
             "a key is",

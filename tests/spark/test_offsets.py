@@ -92,7 +92,7 @@ def test_another_number_of_sources_is_refused(files: LocalFiles) -> None:
 
 def test_a_checkpoint_without_a_tick_is_refused(files: LocalFiles) -> None:
     offsets(files, 0, '{"logOffset":0}')
-    with pytest.raises(CheckpointError, match=r"unskew's tick, 0 are.*offsets/0"):
+    with pytest.raises(CheckpointError, match=r"the batch has 0 ticks of unskew.*offsets/0"):
         find_tick(read_facts(files, 0))
 
 

@@ -158,7 +158,7 @@ def test_rows_that_are_not_there(spark) -> None:
             ArgumentError,
             r"an output schema names columns, got 'int' \(in schema\)",
         ),
-        (lambda rows: unskew.balance(rows, "user").cogroup(rows), ArgumentError, "grouped with balanced rows"),
+        (lambda rows: unskew.balance(rows, "user").cogroup(rows), ArgumentError, "cogroup takes other balanced rows"),
         (
             lambda rows: unskew.balance(rows, "user").cogroup(unskew.balance(rows, "amount")),
             ArgumentError,
