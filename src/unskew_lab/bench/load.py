@@ -123,8 +123,9 @@ def in_a_process(name: str, quick: bool) -> Outcome:
                     end_group(process)
         if written.exists():
             return Outcome(**json.loads(written.read_text()))
-        lines = said.read_text().strip().splitlines()
-        return Outcome(name, FAILS, reason or (lines[-1] if lines else f"exit code {process.returncode}"))
+        text = said.read_text().strip()
+        print(f"{name!r} has not come to an end. What it printed:\n{text}", file=sys.stderr)
+        return Outcome(name, FAILS, reason or (text.splitlines() or [f"exit code {process.returncode}"])[-1])
 
 
 def outcome(name: str, home: Path, quick: bool) -> Outcome:
