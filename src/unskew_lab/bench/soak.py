@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ QUERIES = (FUNCTION, WINDOWS)
 FIGURES = "checkpoint, history"
 BATCHES = "batches"
 
+Samples = dict[str, array[float]]  # second, value, second, value, ...: numbers alone, which take no blocks of memory
 Series = dict[str, list[tuple[float, float]]]
 
 
@@ -82,12 +84,12 @@ class SoakBenchmark(Benchmark):
             config = {**PAST_KEPT, "spark.local.dir": str(home / "local"), "spark.driver.memory": "1g"}
             with temporary_session("local[2,4]", {**config, "spark.driver.extraJavaOptions": java}) as spark:
                 queries = list[Soaked]()
-                series: Series = defaultdict(list)
+                samples: Samples = defaultdict(lambda: array("d"))
                 try:
                     queries += (self._started(spark, home, name) for name in QUERIES)
                     began = time.monotonic()
                     try:
-                        self._sample(spark, home, queries, series, began, seconds)
+                        self._sample(spark, home, queries, samples, began, seconds)
                     except KeyboardInterrupt:
                         self.note("The run was interrupted; this is what was measured until then.")
                     ran = time.monotonic() - began
@@ -96,6 +98,7 @@ class SoakBenchmark(Benchmark):
                     for query in queries:
                         query.query.stop()
         self.note(f"All results are those of Spark's own groupBy over the same {rows:,} rows.")
+        series = {name: [*zip(flat[::2], flat[1::2], strict=True)] for name, flat in samples.items()}
         begins = self._begins(series, ran)
         judged = [*_judged(series, begins)]
         self.table = _table(judged, series, begins)
@@ -119,7 +122,7 @@ class SoakBenchmark(Benchmark):
         return max(full, WARM_UP_SHARE * ran)
 
     def _sample(
-        self, spark: SparkSession, home: Path, queries: list[Soaked], series: Series, began: float, seconds: float
+        self, spark: SparkSession, home: Path, queries: list[Soaked], samples: Samples, began: float, seconds: float
     ) -> None:
         seen = {query.name: -1 for query in queries}
         for number in range(int(seconds / SAMPLE_SECONDS)):
@@ -135,7 +138,7 @@ class SoakBenchmark(Benchmark):
             found[BATCHES] = min(seen.values())
             second = time.monotonic() - began
             for name, value in found.items():
-                series[name].append((second, float(value)))
+                samples[name].extend((second, float(value)))
             batches = ", ".join(f"{seen[query.name] + 1:,} batches of {query.name}" for query in queries)
             self.tell(f"{second / 60:.1f} of {seconds / 60:.0f} minutes, {batches}")
 
