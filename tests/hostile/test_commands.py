@@ -34,6 +34,15 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+STARTS = (
+    "unskew.spark.session",
+    "unskew_lab.bench.store.measure",
+    "unskew_lab.bench.suite.run_each",
+    "unskew_lab.demo.run.run",
+    "unskew_lab.simulation.simulate",
+    "unskew_lab.simulation.queueing.topic.Topic.arrivals",
+    "unskew_lab.simulation.study.Study.run",
+)
 GATEWAY = ["kafka", "gateway", "--source", "rate", "--key", "value", "--topic", "t", "--servers", "127.0.0.1:1"]
 
 WRONG: dict[str, tuple[list[str], str]] = {
@@ -56,6 +65,8 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "a planner's parameter in words": (["plan", "good file.csv", "--set", "window=x"], "window must be a whole number"),
     "a planner's huge parameter": (["plan", "good file.csv", "--set", f"window={10**30}"], "more than 64 bits"),
     "no keys": (["split", "nope.txt"], "nope.txt"),
+    "a file without keys": (["split", "empty.csv"], "there are no rows (in empty.csv). Hint: give a text file"),
+    "a folder without keys": (["split", "folder.csv"], "there are no rows (in folder.csv). Hint: give a text file"),
     "no scheme": (["split", "good file.csv", "--scheme", "pkgg"], "did you mean 'pkg'"),
     "no workers": (["split", "good file.csv", "--workers", "0"], "workers, got 0"),
     "too many choices": (["split", "good file.csv", "--scheme", "greedy-d", "--choices", "99999999999"], "choices"),
@@ -63,24 +74,79 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no estimate": (["split", "good file.csv", "--estimate", "guess"], "one of global, local, probed"),
     "no benchmark": (["bench", "nope"], "nope"),
     "no benchmark among all": (["bench", "all", "--only", "nope"], "nope"),
-    "minutes below zero": (["bench", "soak", "--minutes", "-1"], "minutes"),
+    "minutes below zero": (["bench", "soak", "--minutes", "-1"], "at least 0.05, got -1.0 (in --minutes)"),
+    "no minutes": (["bench", "soak", "--minutes", "0"], "at least 0.05, got 0.0 (in --minutes)"),
+    "minutes that are no number": (["bench", "soak", "--minutes", "nan"], "got nan (in --minutes)"),
+    "minutes without end": (["bench", "soak", "--minutes", "inf"], "got inf (in --minutes)"),
+    "minutes of another benchmark": (["bench", "skew", "--minutes", "3"], "has no such option, got 3.0"),
+    "minutes of all": (["bench", "all", "--minutes", "3"], "an option of one benchmark, got 3.0 (in --minutes)"),
+    "one benchmark among one": (["bench", "skew", "--only", "race"], "works with all alone"),
+    "no case": (["bench", "load", "--case", "x"], "no such case, got 'x' (in --case)"),
+    "a page of another kind": (["bench", "skew", "--page", "nope.txt"], "end its name in .html or .md"),
+    "a page without a folder": (["bench", "skew", "--page", "nope/page.md"], "no such folder, got 'nope' (in --page)"),
+    "a page in a file": (["bench", "skew", "--page", "good file.csv/page.md"], "no such folder, got 'good file.csv'"),
+    "a second page": (["bench", "all", "--page", "a.md", "--page", "nope/a.md"], "no such folder, got 'nope'"),
+    "a result without a folder": (
+        ["bench", "skew", "--out", "nope/skew.json"],
+        "no such folder, got 'nope' (in --out)",
+    ),
+    "a result for a folder": (["bench", "skew", "--out", "folder.csv"], "this is a folder, not a file"),
+    "results in a file": (["bench", "all", "--out", "good file.csv"], "this is a file, not a folder"),
     "no paper": (["paper", "nope"], "nope"),
+    "a paper in a file": (["paper", "flux", "--out", "good file.csv"], "this is a file, not a folder"),
+    "a paper below a file": (["paper", "flux", "--out", "good file.csv/x"], "got 'good file.csv' (in --out)"),
+    "a paper's page of another kind": (["paper", "flux", "--page", "page.md"], "end its name in .html"),
+    "a demo without a folder": (["demo", "--out", "nope/demo.html"], "no such folder, got 'nope' (in --out)"),
     "nothing to simulate": (["simulate", "nope"], "nothing of that name to simulate"),
     "no machines": (["simulate", "flux", "--nodes", "0", "--loaded", "0"], "0"),
     "no routing": (["simulate", "flux", "--routing", "nope"], "nope"),
     "no seed": (["simulate", "flux", "--seed", "-1"], "--seed"),
+    "no buffer": (["simulate", "flux", "--buffer", "0"], "at least 1, got 0 (in --buffer)"),
+    "less than no load": (["simulate", "flux", "--loaded", "-1"], "at least 0, got -1 (in --loaded)"),
+    "less than no squeeze": (["simulate", "flux", "--squeezed", "-1"], "at least 0, got -1 (in --squeezed)"),
+    "seconds without end": (["simulate", "flux", "--seconds", "inf"], "got inf (in --seconds)"),
+    "no collection": (["simulate", "flux", "--collection", "nan"], "got nan (in --collection)"),
+    "consumers too busy": (["simulate", "kafka", "--utilisation", "2"], "at most 1, got 2.0 (in --utilisation)"),
+    "keys that shift back": (["simulate", "kafka", "--shift", "-1"], "at least 0, got -1 (in --shift)"),
+    "no time for a message": (["simulate", "kafka", "--service-us", "0"], "got 0.0 (in --service-us)"),
+    "nobody to compare with": (["simulate", "kafka", "--contenders", "smalops,x"], "no such way of routing, got 'x'"),
     "words for channels": (["simulate", "scale", "--channels", "x"], "x"),
+    "channels without end": (["simulate", "scale", "--channels", "inf"], "whole numbers"),
+    "one channel": (["simulate", "scale", "--channels", "10,1"], "two channels or more"),
+    "more channels than keys": (["simulate", "scale", "--keys", "5"], "fewer keys than channels, got 5 (in --keys)"),
+    "no planner to study": (["simulate", "scale", "--planners", "mixed,mixxed"], "did you mean 'mixed'"),
     "nobody to compare": (["simulate", "kafka", "--contenders", ""], "nobody to compare"),
-    "plots in a file": (["simulate", "flux", "--out", "good file.csv"], "plots need a folder"),
+    "plots in a file": (["simulate", "flux", "--out", "good file.csv"], "this is a file, not a folder"),
     "no port": (["kafka", "up", "--port", "99999999"], "at most 65535"),
     "no command of kafka": (["kafka", "upp"], "upp"),
     "no broker": (["kafka", "gateway", "--source", "rate", "--key", "value", "--topic", "t"], "unskew kafka up"),
     "no share": ([*GATEWAY, "--share", "3/2"], "expected I/N"),
+    "an interval below zero": ([*GATEWAY, "--interval", "-1"], "at least 0, got -1.0 (in --interval)"),
+    "an interval that is no number": ([*GATEWAY, "--interval", "nan"], "got nan (in --interval)"),
+    "no partitions": ([*GATEWAY, "--partitions", "0"], "at least 1, got 0 (in --partitions)"),
+    "no stamp": ([*GATEWAY, "--stamp", "some"], "got 'some' (in --stamp). Hint: one of none, moved, all"),
+    "no batches": ([*GATEWAY, "--batches", "0"], "at least 1, got 0 (in --batches)"),
+    "no duration": ([*GATEWAY, "--every", "soon"], "not a duration, got 'soon' (in --every)"),
+    "a duration below zero": ([*GATEWAY, "--every", "-1 seconds"], "negative, got '-1 seconds' (in --every)"),
+    "two orders": ([*GATEWAY, "--keyed-source", "--order-by", "timestamp"], "exclude each other"),
+    "no partitions and no broker": ([*GATEWAY[:-2], "--partitions", "0"], "at least 1, got 0 (in --partitions)"),
     "no planner of the gateway": ([*GATEWAY, "--planner", "smalop"], "did you mean 'smalops'"),
 }
 
 
+@pytest.fixture
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Spark, measurements and simulations fail where they would begin."""
+
+    def begun(*_: object, **__: object) -> None:
+        raise AssertionError("this begins before all options are checked")
+
+    for name in STARTS:
+        monkeypatch.setattr(name, begun)
+
+
 @pytest.mark.parametrize("name", WRONG)
+@pytest.mark.usefixtures("nothing_starts")
 def test_one_line_that_says_what(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments, message = WRONG[name]
     before = sorted(tmp_path.rglob("*"))

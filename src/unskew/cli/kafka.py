@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.markup import escape
@@ -12,7 +12,7 @@ from typer import Option
 from unskew.bars import counted
 from unskew.cli.options import SOURCES, Column, Master, Planner, Schema, SourceOption, Where, Words, pairs
 from unskew.cli.output import Json, console, errors, print_json, print_table
-from unskew.errors import ArgumentError, SessionError, require_number
+from unskew.errors import FAR, ArgumentError, SessionError, require_number
 
 if TYPE_CHECKING:
     from unskew.kafka.broker import Broker
@@ -143,6 +143,11 @@ def gateway(
     from unskew.planners import planner as make_planner
     from unskew.spark import session
 
+    _check(interval, partitions, batches, stamp, every)
+    if keyed_source and order_by:
+        raise ArgumentError("--keyed-source and --order-by exclude each other", hint="leave one of them out")
+    rules: dict[str, Any] = {"rule": rule} if rule else {}
+    chosen, share_of = make_planner(planner, **rules), _share(share)
     options = {"kafka.bootstrap.servers": servers or _own_broker(), **pairs(option, "--option")}
     job = Job(
         source=source,
@@ -156,8 +161,6 @@ def gateway(
         source_options=pairs(source_option, "--source-option"),
     )
     require_source(job)
-    rules: dict[str, Any] = {"rule": rule} if rule else {}
-    chosen, share_of = make_planner(planner, **rules), _share(share)
     spark = session(master, {"spark.jars": ",".join(map(str, connector_jars()))})
     numbered: Any = stamp
     running = Gateway(
@@ -182,6 +185,25 @@ def gateway(
     trigger = {"availableNow": True} if once else {"processingTime": every or "0 seconds"}
     with tempfile.TemporaryDirectory(prefix="unskew-gateway-", ignore_cleanup_errors=True) as nowhere:
         _follow(running, running.start(checkpoint or nowhere, trigger=trigger), batches, json_output)
+
+
+def _check(interval: float, partitions: int | None, batches: int | None, stamp: str | None, every: str | None) -> None:
+    from unskew.kafka.spark_rows import Stamp
+    from unskew.operators.durations import microseconds
+
+    require_number("--interval", interval, 0, FAR, whole=False)
+    for option, number in (("--partitions", partitions), ("--batches", batches)):
+        if number is not None:
+            require_number(option, number, 1, 2**31 - 1)
+    if stamp is not None and stamp not in get_args(Stamp):
+        hint = f"one of {', '.join(get_args(Stamp))}"
+        raise ArgumentError("there is no such way to number rows", where="--stamp", got=stamp, hint=hint)
+    try:
+        fits = every is None or microseconds(every) >= 0
+    except ArgumentError as error:
+        raise ArgumentError(error.what, where="--every", got=every, hint=error.hint) from None
+    if not fits:
+        raise ArgumentError("the time must not be negative", where="--every", got=every, hint='such as "1 second"')
 
 
 def _refuse_a_topic_with_messages(spark: Any, running: Gateway) -> None:

@@ -1,12 +1,13 @@
-"""Options that several commands share, and how NAME=VALUE is read."""
+"""Options that several commands share, how NAME=VALUE is read, and what is refused before anything starts."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from unskew.errors import ArgumentError
+from unskew.errors import FAR, ArgumentError
 
 Words = list[str] | None
 
@@ -30,3 +31,33 @@ def pairs(given: Words, option: str) -> dict[str, str]:
             raise ArgumentError("expected NAME=VALUE", where=option, got=each)
         found[name.strip()] = value.strip(" ")  # a tab may be meant
     return found
+
+
+def require_positive(option: str, number: float, most: float = FAR) -> None:
+    """Raise `ArgumentError` unless an option is a number above 0 and not above `most`.
+
+    >>> require_positive("--share", 2, most=1)
+    Traceback (most recent call last):
+    unskew.errors.ArgumentError: must be a number above 0 and at most 1, got 2 (in --share).
+    """
+    if not 0 < number <= most:
+        raise ArgumentError(f"must be a number above 0 and at most {most:,.0f}", where=option, got=number)
+
+
+def require_file(option: str, path: Path, endings: tuple[str, ...] = ()) -> None:
+    """Raise `ArgumentError` unless a file of that name can be written: in a folder that exists, with such an ending."""
+    if endings and path.suffix not in endings:
+        hint = f"end its name in {' or '.join(endings)}"
+        raise ArgumentError("a file of this kind cannot be written", where=option, got=str(path), hint=hint)
+    if path.is_dir():
+        raise ArgumentError("this is a folder, not a file", where=option, got=str(path), hint="name a file in it")
+    if not path.parent.is_dir():
+        hint = "create it, or name another one"
+        raise ArgumentError("there is no such folder", where=option, got=str(path.parent), hint=hint)
+
+
+def require_folder(option: str, path: Path) -> None:
+    """Raise `ArgumentError` unless there is such a folder or it can be created, with those that it lies in."""
+    for each in (path, *path.parents):
+        if each.exists() and not each.is_dir():
+            raise ArgumentError("this is a file, not a folder", where=option, got=str(each), hint="name a folder")

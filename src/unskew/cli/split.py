@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unskew.splitters.stream import SplitStream
 
 CHANNELS_SHOWN = 32
+NO_KEYS = "give a text file with one key a line, a Parquet file, or a folder of Parquet files"
 ESTIMATE = "What sources know of the loads: global, local or probed."
 
 
@@ -61,6 +62,8 @@ def split(
         raise ArgumentError("no keys are named", hint="name a text or Parquet file; unskew workload --out writes one")
     chosen = _scheme(scheme, choices, distinct, seed)
     hashes = _read(keys, column)
+    if not len(hashes):
+        raise _without_keys(keys)
     known: Any = estimate or ("global" if chosen.shares_memory else "local")
     of = feed_sources(hashes, sources, feed)  # type: ignore[arg-type]
     options: dict[str, Any] = {"sources": of, "probe_tuples": probe_tuples}
@@ -117,10 +120,16 @@ def _parquet(path: Path, column: str | None) -> pa.Table:
 
     try:
         data = pa.dataset.dataset(path, format="parquet")
+        if not data.schema.names:
+            raise _without_keys(path)
         wanted = column or "key"
         return data.to_table(columns=[wanted] if wanted in data.schema.names else None)
     except (pa.ArrowException, OSError) as error:
         raise FormatError(f"the file cannot be read: {error}", where=str(path)) from error
+
+
+def _without_keys(path: Path) -> FormatError:
+    return FormatError("there are no rows", where=str(path), hint=NO_KEYS)
 
 
 def _lines(path: Path) -> pa.Array:
@@ -146,18 +155,18 @@ def _figures(run: SplitStream, oracle: SplitStream | None) -> dict[str, Any]:
 
     curve, counters, loads = imbalance_curve(run), count_counters(run), run.loads
     alike = agreement(run, oracle) if oracle is not None else None
-    hottest = np.unique(run.hashes, return_counts=True)[1].max(initial=0)
+    hottest = np.unique(run.hashes, return_counts=True)[1].max()
     tuples = len(run.hashes)
     return {
         "tuples": tuples,
         "distinct_keys": counters.keys,
-        "top_share": float(hottest / tuples) if tuples else 0.0,
-        "imbalance_tuples": float(curve.imbalance[-1]) if tuples else 0.0,
+        "top_share": float(hottest / tuples),
+        "imbalance_tuples": float(curve.imbalance[-1]),
         "imbalance_at_end": curve.at_end,
         "imbalance_average": curve.average,
         "imbalance_relative": curve.relative,
-        "bound_by_sources_tuples": float(curve.bound[-1]) if tuples else 0.0,
-        "max_over_mean": float(loads.max() / loads.mean()) if tuples else 1.0,
+        "bound_by_sources_tuples": float(curve.bound[-1]),
+        "max_over_mean": float(loads.max() / loads.mean()),
         "loads": loads,
         "counters": counters.total,
         "counters_per_worker": counters.per_worker,

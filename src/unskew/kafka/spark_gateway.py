@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
-from unskew.errors import ArgumentError, ColumnError, SessionError
+from unskew.errors import ArgumentError, ColumnError, SessionError, require_number
 from unskew.kafka.control import SETTINGS
 from unskew.kafka.decision import GatewayDecision
 from unskew.kafka.decision_log import DecisionLog
@@ -151,8 +151,9 @@ class Gateway:
             raise ArgumentError("stamp must be 'none', 'moved' or 'all'", got=stamp)
         if not 0 <= share[0] < share[1]:
             raise ArgumentError("share must be (i, n) with 0 <= i < n", got=share)
-        if not interval_seconds >= 0:
-            raise ArgumentError("interval_seconds must not be negative", got=interval_seconds)
+        require_number("interval_seconds", interval_seconds, 0, whole=False)
+        if partitions is not None:
+            require_number("partitions", partitions, 1, 2**31 - 1)
         self.order_by = (order_by,) if isinstance(order_by, str) else tuple(order_by)
         if keyed_source and self.order_by:
             raise ArgumentError("keyed_source and order_by exclude each other", hint="leave one of them out")

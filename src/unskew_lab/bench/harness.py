@@ -165,13 +165,17 @@ class Benchmark(abc.ABC):
         """Measure and return the rows; with `quick`, on sizes that end within about three minutes."""
 
     def choose(self, **options: Any) -> None:
-        """Set options of this benchmark alone; None leaves one as it is."""
+        """Set options of this benchmark alone, and check them; None leaves one as it is."""
         for name, value in options.items():
             if value is None:
                 continue
             if name not in self.options:
                 raise ArgumentError(f"the benchmark {self.name} has no such option", where=f"--{name}", got=value)
             setattr(self, name, value)
+        self.check()
+
+    def check(self) -> None:  # noqa: B027 - most have no options
+        """Raise `ArgumentError` if an option is out of range; `choose` calls it, before anything starts."""
 
     def note(self, text: str) -> None:
         """Have a sentence stand below the table: who is missing and why, what explains a missed target."""

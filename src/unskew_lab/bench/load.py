@@ -56,12 +56,14 @@ class LoadBenchmark(Benchmark):
     alone: ClassVar[bool] = True
     case: str | None = None
 
-    def run(self, quick: bool) -> list[Row]:
-        check_linux()
+    def check(self) -> None:
         if self.case is not None and self.case not in CASES:
             raise ArgumentError(
                 "there is no such case", where="--case", got=self.case, hint=did_you_mean(self.case, CASES)
             )
+
+    def run(self, quick: bool) -> list[Row]:
+        check_linux()
         outcomes = []
         for name in CASES if self.case is None else [self.case]:
             self.tell(name)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 
-from unskew.errors import ArgumentError
+from unskew.errors import FAR, require_number
 from unskew.runtime.history import BATCHES_KEPT, BATCHES_PER_FILE
 from unskew.spark.query import FIGURES_SHOWN
 from unskew_lab.bench.harness import Benchmark, Row
@@ -70,9 +70,10 @@ class SoakBenchmark(Benchmark):
     alone: ClassVar[bool] = True
     minutes: float = 30.0
 
+    def check(self) -> None:
+        require_number("--minutes", self.minutes, SAMPLE_SECONDS / 60, FAR, whole=False)
+
     def run(self, quick: bool) -> list[Row]:
-        if self.minutes <= 0:
-            raise ArgumentError("the minutes of a soak must be above 0", where="minutes", got=self.minutes)
         check_linux()
         with tempfile.TemporaryDirectory(prefix="unskew-soak-", ignore_cleanup_errors=True) as folder:
             return self.run_in(Path(folder), 60 * (1.5 if quick else self.minutes))

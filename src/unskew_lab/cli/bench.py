@@ -10,10 +10,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from unskew.cli.options import require_file, require_folder
 from unskew.cli.output import Json, console, errors, print_json, print_list
 from unskew.errors import ArgumentError
 
 EVERYTHING = "all"
+PAGES = (".html", ".md")
 
 
 def bench(
@@ -52,11 +54,21 @@ def bench(
         return
     if name is None:
         raise ArgumentError("no benchmark is named", hint="name one, or see them with unskew bench --list")
+    for path in page or []:
+        require_file("--page", path, PAGES)
     if name == EVERYTHING:
+        for option, given in (("--minutes", minutes), ("--case", case)):
+            if given is not None:
+                hint = f"name that benchmark instead of {EVERYTHING}"
+                raise ArgumentError("this is an option of one benchmark", where=option, got=given, hint=hint)
         _everything(only.split(",") if only else together(), quick, out, page or [], json_output)
         return
     benchmark = benchmarks[name]()
     benchmark.choose(minutes=minutes, case=case)
+    if only is not None:
+        raise ArgumentError(f"this works with {EVERYTHING} alone", where="--only", got=only, hint="leave it out")
+    if out is not None:
+        require_file("--out", out)
     with errors.status(f"measuring {name} ...") as status:
         benchmark.tell = lambda text: status.update(f"measuring {name}: {text}")
         record = store.measure(benchmark, quick)
@@ -76,6 +88,8 @@ def _everything(names: list[str], quick: bool, out: Path | None, pages: list[Pat
     from unskew_lab.bench import benchmarks, store
     from unskew_lab.bench.suite import in_order, run_each
 
+    if out is not None:
+        require_folder("--out", out)
     folder = out or store.place("", quick).parent
     records = []
     ordered = in_order(benchmarks[name].name for name in names)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unskew.cli.options import require_file
 from unskew.cli.output import Json, console, print_json
 
 
@@ -37,6 +38,7 @@ def demo(
     from unskew_lab.demo.settings import Settings
     from unskew_lab.demo.view import LiveView, NoView, PlainView, closing_table, what_next
 
+    require_file("--out", out)
     settings = Settings(batches=batches, rows=rows, channels=channels)
     view = NoView() if json_output else (LiveView if console.is_terminal else PlainView)(console, settings, open_)
     result = run(settings, view, out, Path("artifacts") / "demo" / commit() / "demo.json")

@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from unskew.cli.options import require_file, require_folder
 from unskew.cli.output import Json, console, print_json, print_list
 from unskew.errors import ArgumentError
 
@@ -48,9 +49,12 @@ def paper(
     if name is None:
         raise ArgumentError("no paper is named", hint="name one, or see them with unskew paper --list")
     experiment = EXPERIMENTS[name]()
+    folder = out or Path("artifacts") / f"paper-{name}"
+    require_folder("--out", folder)
+    if page is not None:
+        require_file("--page", page, (".html",))
     from unskew.spark import session
 
-    folder = out or Path("artifacts") / f"paper-{name}"
     with console.status(f"{len(experiment.trials(quick)):,} trials of {name} ..."):
         claims = experiment.run(session(), folder, quick)
     if page is not None:

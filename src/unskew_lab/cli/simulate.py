@@ -9,8 +9,9 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from unskew.cli.options import require_folder, require_positive
 from unskew.cli.output import Json, console, errors, print_json
-from unskew.errors import ArgumentError, require_number
+from unskew.errors import FAR, ArgumentError, require_number
 
 if TYPE_CHECKING:
     from unskew.planners.base import Planner
@@ -69,9 +70,27 @@ def simulate(
     if what not in KINDS:
         raise ArgumentError("there is nothing of that name to simulate", got=what, hint=f"one of {', '.join(KINDS)}")
     folder = out or Path("artifacts") / f"simulate-{what}"
-    if folder.exists() and not folder.is_dir():
-        raise ArgumentError("plots need a folder", where="--out", got=str(folder), hint="name another one")
-    require_number("--seed", seed, 0)
+    require_folder("--out", folder)
+    partitions = (12 if what == "kafka" else 64) if partitions is None else partitions
+    seconds = (40.0 if what == "kafka" else 30.0) if seconds is None else seconds
+    for option, least, count in (
+        ("--nodes", 1, nodes),
+        ("--partitions", 1, partitions),
+        ("--buffer", 1, buffer),
+        ("--loaded", 0, loaded),
+        ("--squeezed", 0, squeezed),
+        ("--shift", 0, shift),
+        ("--gateways", 1, gateways),
+        ("--seed", 0, seed),
+    ):
+        require_number(option, count, least)
+    require_positive("--collection", collection)
+    require_positive("--seconds", seconds)
+    require_positive("--service-us", service_us)
+    require_positive("--utilisation", utilisation, most=1)
+    require_positive("--interval", interval)
+    require_number("--burst", burst, 1, FAR, whole=False)
+    require_number("--handover-ms", handover_ms, 0, FAR, whole=False)
     if what == "kafka":
         from unskew.planners import planner as named
         from unskew_lab.cli.simulate_kafka import hot_keys, simulate_kafka
@@ -81,10 +100,10 @@ def simulate(
         who = named(planner) if planner not in (None, "smalops") else named("smalops", hot_by="listed")
         simulate_kafka(
             Topic(
-                partitions=12 if partitions is None else partitions,
+                partitions=partitions,
                 message_seconds=1e-6 * service_us,
                 utilisation=utilisation,
-                seconds=40.0 if seconds is None else seconds,
+                seconds=seconds,
                 key_count=_numbers(keys or "1000000")[0],
                 shift=shift,
                 burst=burst,
@@ -113,24 +132,24 @@ def simulate(
         from unskew_lab.simulation.setup import MemoryChange, Setup, Slowdown
 
         if loaded + squeezed > nodes:
-            raise ArgumentError(f"{loaded + squeezed} machines are loaded or squeezed, but there are only {nodes}")
+            many = f"{loaded + squeezed} machines are loaded or squeezed, but there are only {nodes}"
+            raise ArgumentError(many, where="--loaded and --squeezed", hint="give more --nodes")
         mover: Planner | None = named(planner) if planner else None
-        per_node = 64 if partitions is None else partitions
         setup = Setup(
             nodes=nodes,
-            partitions_per_node=per_node,
+            partitions_per_node=partitions,
             pool_tuples=buffer,
             routing=routing,  # type: ignore[arg-type]
             data=data,  # type: ignore[arg-type]
-            seconds=30.0 if seconds is None else seconds,
+            seconds=seconds,
             planner=mover,
             shortest_collection_seconds=collection,
             slowdowns=tuple(Slowdown(site, 5.0) for site in range(loaded)),
             memory_changes=tuple(
-                MemoryChange(site, 5.0, 0.65 * per_node * 6e6) for site in range(loaded, loaded + squeezed)
+                MemoryChange(site, 5.0, 0.65 * partitions * 6e6) for site in range(loaded, loaded + squeezed)
             ),
             state_tuples=75_000 if squeezed else 10_000,
-            memory_bytes=1.3 * per_node * 6e6,
+            memory_bytes=1.3 * partitions * 6e6,
             seed=seed,
         )
         _own(setup, folder, json_output)
@@ -206,15 +225,21 @@ def _figure(figure: str, seed: int, folder: Path, json_output: bool) -> None:
 
 
 def _scale(channels: list[int], keys: list[int], names: list[str], seed: int, folder: Path, json_output: bool) -> None:
+    from unskew.planners import planner as planner_of
     from unskew_lab.simulation.figures import draw_scale
     from unskew_lab.simulation.study import Study, planners_of_the_study
 
+    for name in names:
+        planner_of(name)  # raises if there is none
     studied = names or planners_of_the_study()
     points: list[Point] = []
-    sizes = [(c, k) for k in keys for c in channels if k >= c]
+    studies = [Study(channels=c, keys=k, seed=seed) for k in keys for c in channels if k >= c]
+    if not studies:
+        hint = "give more --keys or fewer --channels"
+        raise ArgumentError("there are fewer keys than channels", where="--keys", got=max(keys), hint=hint)
     with _progress() as progress:
-        for count, size in progress.track(sizes, description="sizes"):
-            points += Study(channels=count, keys=size, seed=seed).run(studied)
+        for study in progress.track(studies, description="sizes"):
+            points += study.run(studied)
     path = folder / "scale.png"
     draw_scale(points, path)
     table = Table()
@@ -258,7 +283,7 @@ def _named(option: str, text: str) -> list[str]:
 def _numbers(text: str) -> list[int]:
     try:
         numbers = [int(float(part)) for part in text.split(",")]
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ArgumentError("sizes must be whole numbers, separated by commas", got=text, hint="10,100,1000") from None
     if not numbers or min(numbers) < 1:
         raise ArgumentError("sizes must be above 0", got=text)

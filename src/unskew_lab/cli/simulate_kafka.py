@@ -21,7 +21,10 @@ def simulate_kafka(
     """Simulate all contenders on the same messages; print them side by side and draw them."""
     from unskew_lab.simulation.queueing import simulate_queues
     from unskew_lab.simulation.queueing.figures import draw_runs
+    from unskew_lab.simulation.queueing.run import require_contender
 
+    for contender in contenders:
+        require_contender(contender)
     runs = []
     with progress:
         task = progress.add_task("messages", total=len(contenders) + 1)

@@ -75,9 +75,7 @@ def simulate_queues(
     >>> waits[2] < waits[0] < waits[1]
     np.True_
     """
-    if contender not in CONTENDERS:
-        hint = f"one of {', '.join(CONTENDERS)}"
-        raise ArgumentError("there is no such way of routing", got=contender, hint=hint)
+    require_contender(contender)
     messages = topic.arrivals() if arrivals is None else arrivals
     if contender == "smalops":
         return _balanced(topic, gateway or Gateway(), messages)
@@ -88,6 +86,13 @@ def simulate_queues(
     waits = kernel_wait(messages.seconds, partition, topic.message_seconds, np.zeros(topic.partitions))
     sent = np.bincount(partition, minlength=topic.partitions)
     return QueueingRun(contender, topic, messages.seconds, waits, waits, sent)
+
+
+def require_contender(name: str) -> None:
+    """Raise `ArgumentError` unless there is a way of routing of that name."""
+    if name not in CONTENDERS:
+        hint = f"one of {', '.join(CONTENDERS)}"
+        raise ArgumentError("there is no such way of routing", where="contender", got=name, hint=hint)
 
 
 def _balanced(topic: Topic, gateway: Gateway, messages: Arrivals) -> QueueingRun:
