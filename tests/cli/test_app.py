@@ -169,7 +169,7 @@ def test_bench_lists(example_benchmark):
 
 
 def test_bench_prints_one_object_and_writes_it(example_benchmark, tmp_path):
-    out = tmp_path / "report.json"
+    out = tmp_path / "new" / "report.json"
     result = runner.invoke(app, ["bench", "example-of-the-tests", "--quick", "--json", "--out", str(out)])
     printed = json.loads(result.stdout)
     assert printed["rows"][0]["value"] == 10.0

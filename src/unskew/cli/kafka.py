@@ -143,7 +143,7 @@ def gateway(
     from unskew.planners import planner as make_planner
     from unskew.spark import session
 
-    _check(interval, partitions, batches, stamp, every)
+    _check(interval, partitions, batches, stamp)
     if keyed_source and order_by:
         raise ArgumentError("--keyed-source and --order-by exclude each other", hint="leave one of them out")
     rules: dict[str, Any] = {"rule": rule} if rule else {}
@@ -187,9 +187,8 @@ def gateway(
         _follow(running, running.start(checkpoint or nowhere, trigger=trigger), batches, json_output)
 
 
-def _check(interval: float, partitions: int | None, batches: int | None, stamp: str | None, every: str | None) -> None:
+def _check(interval: float, partitions: int | None, batches: int | None, stamp: str | None) -> None:
     from unskew.kafka.spark_rows import Stamp
-    from unskew.operators.durations import microseconds
 
     require_number("--interval", interval, 0, FAR, whole=False)
     for option, number in (("--partitions", partitions), ("--batches", batches)):
@@ -198,12 +197,6 @@ def _check(interval: float, partitions: int | None, batches: int | None, stamp: 
     if stamp is not None and stamp not in get_args(Stamp):
         hint = f"one of {', '.join(get_args(Stamp))}"
         raise ArgumentError("there is no such way to number rows", where="--stamp", got=stamp, hint=hint)
-    try:
-        fits = every is None or microseconds(every) >= 0
-    except ArgumentError as error:
-        raise ArgumentError(error.what, where="--every", got=every, hint=error.hint) from None
-    if not fits:
-        raise ArgumentError("the time must not be negative", where="--every", got=every, hint='such as "1 second"')
 
 
 def _refuse_a_topic_with_messages(spark: Any, running: Gateway) -> None:

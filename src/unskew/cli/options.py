@@ -45,15 +45,13 @@ def require_positive(option: str, number: float, most: float = FAR) -> None:
 
 
 def require_file(option: str, path: Path, endings: tuple[str, ...] = ()) -> None:
-    """Raise `ArgumentError` unless a file of that name can be written: in a folder that exists, with such an ending."""
+    """Raise `ArgumentError` unless there can be a file of that name, with such an ending; its folder may be new."""
     if endings and path.suffix not in endings:
         hint = f"end its name in {' or '.join(endings)}"
         raise ArgumentError("a file of this kind cannot be written", where=option, got=str(path), hint=hint)
     if path.is_dir():
         raise ArgumentError("this is a folder, not a file", where=option, got=str(path), hint="name a file in it")
-    if not path.parent.is_dir():
-        hint = "create it, or name another one"
-        raise ArgumentError("there is no such folder", where=option, got=str(path.parent), hint=hint)
+    require_folder(option, path.parent)
 
 
 def require_folder(option: str, path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -47,7 +47,8 @@ QUERIES = (FUNCTION, WINDOWS)
 FIGURES = "checkpoint, history"
 BATCHES = "batches"
 
-Samples = dict[str, array[float]]  # second, value, second, value, ...: numbers alone, which take no blocks of memory
+# second, value, second, value, ...: numbers alone, which take no blocks of memory
+Samples: TypeAlias = "dict[str, array[float]]"
 Series = dict[str, list[tuple[float, float]]]
 
 

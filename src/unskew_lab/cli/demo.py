@@ -39,6 +39,7 @@ def demo(
     from unskew_lab.demo.view import LiveView, NoView, PlainView, closing_table, what_next
 
     require_file("--out", out)
+    out.parent.mkdir(parents=True, exist_ok=True)
     settings = Settings(batches=batches, rows=rows, channels=channels)
     view = NoView() if json_output else (LiveView if console.is_terminal else PlainView)(console, settings, open_)
     result = run(settings, view, out, Path("artifacts") / "demo" / commit() / "demo.json")

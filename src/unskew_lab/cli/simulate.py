@@ -76,7 +76,7 @@ def simulate(
     for option, least, count in (
         ("--nodes", 1, nodes),
         ("--partitions", 1, partitions),
-        ("--buffer", 1, buffer),
+        ("--buffer", 0, buffer),
         ("--loaded", 0, loaded),
         ("--squeezed", 0, squeezed),
         ("--shift", 0, shift),
