@@ -347,6 +347,23 @@ def test_a_new_driver_goes_on_and_sweeps_while_the_old_one_is_about_to_write(mom
     check_files(query.log, query.contents)
 
 
+@pytest.mark.parametrize(("replaced", "error"), [(True, FencedError), (False, FileNotFoundError)])
+def test_a_sink_that_fails_because_another_driver_cleaned_up_says_so(replaced: bool, error: type[Exception]) -> None:
+    """A driver paused in its sink found the folder gone that it was writing to, and blamed the disk."""
+    query = Query(COUNT)
+    old, new = query.start(), query.start()
+
+    def fail() -> None:
+        if replaced:
+            new.run(1, rows_of("a"))
+        raise FileNotFoundError("out/_unskew/1-nonce/_temporary/0 does not exist")
+
+    old.run(0, rows_of("a"))
+    old.gate.meanwhile["before sink 1"] = fail
+    with pytest.raises(error):
+        old.run(1, rows_of("a"))
+
+
 def test_an_old_driver_sweeps_while_a_new_one_runs() -> None:
     """What the new one has written, and what its records name, stays."""
     query = Query(Ledger())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -86,11 +88,8 @@ class Engine:
         watch = Stopwatch()
         asked, wish = self.log.requests()
         batch = self._batch(before, facts, jobs, wish, watch)
-        try:
+        with self._unless_replaced():
             ran = batch.run()
-        except Exception:
-            self.log.check_epoch(self._epoch)  # another start may have swept the files that this one was to read
-            raise
         record = record_of(batch, ran, facts.fingerprint, self._epoch)
         record = replace(record, figures=json.dumps(asdict(figures_of(batch, ran, record))))
         self.log.prepare(record)
@@ -173,10 +172,20 @@ class Engine:
                 "restore all of it from one copy, or start with a new checkpointLocation",
             )
 
+    @contextmanager
+    def _unless_replaced(self) -> Iterator[None]:
+        """Raise `FencedError` for a failure after another start took over: it may have swept what this one needed."""
+        try:
+            yield
+        except Exception:
+            self.log.check_epoch(self._epoch)
+            raise
+
     def _finish(self, record: Record, sink: Sink, watch: Stopwatch | None = None) -> None:
         """Give a recorded batch to the sink, and commit it."""
         self.log.check_epoch(self._epoch)
-        sink(record.output, record.batch_id)
+        with self._unless_replaced():
+            sink(record.output, record.batch_id)
         if watch is not None:
             watch.lap("sink")
         if self.operator.time_mode == "processing":
