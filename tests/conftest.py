@@ -37,7 +37,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """Give a local session with unskew's own defaults, started at first use and shared by all tests."""
     from unskew.spark.local_session import SHORT_RUN, session
 
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    spark = session(master="local[2,4]", config={**SHORT_RUN, "spark.sql.warehouse.dir": str(warehouse)})
+    # folders of its own: local copies of state have one budget in a folder, and others would use it up
+    folders = {"spark.sql.warehouse.dir": "warehouse", "spark.local.dir": "local"}
+    own = {name: str(tmp_path_factory.mktemp(folder)) for name, folder in folders.items()}
+    spark = session(master="local[2,4]", config={**SHORT_RUN, **own})
     yield spark
     spark.stop()

@@ -117,7 +117,7 @@ def test_grouping_columns_are_checked(events: Any) -> None:
         (lambda: unskew.balance(events, window), "there is no key"),
         (
             lambda: unskew.balance(events, "user", F.window(F.col("ts") + F.expr("interval 1 day"), "1 minute")),
-            "a key is",
+            "a key must be",
         ),
         (lambda: unskew.balance(events, "user", F.session_window("ts", F.col("user"))), "fixed durations"),
         (lambda: unskew.balance(events, "user", window).window("1 minute"), "window already"),
