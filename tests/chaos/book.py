@@ -71,8 +71,9 @@ class Book:
             return None
 
     def add(self, result: Any) -> None:
-        """Keep a result, together with the time and the code."""
+        """Keep a result, together with the time and the code, and without paths of this machine."""
         entry = asdict(result) | asdict(self.code) | {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+        entry["verdict"] = entry["verdict"].replace(str(ROOT), "PROJECT")
         with self._lock:
             self.rounds.append(entry)
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.book import Book, Code
+from chaos.book import ROOT, Book, Code
 from chaos.report import BEGIN, END, results, write_page
 from chaos.run import Kill, Result
 
@@ -31,8 +31,9 @@ def test_a_book_goes_on_where_it_was_and_forgets_rounds_of_other_code(tmp_path: 
     assert (other_seed.kills.total(), other_seed.take([1])) == (3, 1)
     other_code = Book(path, Code("c0ffee", "other"), seed=7)
     assert other_code.rounds == []
-    other_code.add(result(5))
+    other_code.add(result(5, verdict=f"a file is missing: {ROOT}/out"))
     assert len(path.read_text().splitlines()) == 1
+    assert other_code.broken[0]["verdict"] == "a file is missing: PROJECT/out"
 
 
 def test_the_page_has_what_was_done(tmp_path: Path) -> None:
