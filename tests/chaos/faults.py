@@ -72,10 +72,11 @@ def note(run: Run, fault: str, outcome: str, said: str = "") -> None:
 def damaged(kind: str, how: str, run: Run) -> None:
     """Kill the driver, damage a file and all local copies; the next start must name the file, and go on after a cure.
 
-    What a mark holds matters only if Spark has not committed the batch itself, so the driver is held and killed in
-    between. Whether there is a mark matters only if Spark has.
+    The driver is killed before it writes a record, so the last record is the one that the next start reads. What a mark
+    holds matters only if Spark has not committed the batch itself, so then the driver is killed in between. Whether
+    there is a mark matters only if Spark has.
     """
-    run.await_instant("handover" if kind == "mark" and how != "remove" else "work", 0.5, hold=True)
+    run.await_instant("handover" if kind == "mark" and how != "remove" else "record", 0.5, hold=True)
     run.kill_driver()
     path, piece = damage.find(run.home / "checkpoint" / "unskew", kind, run.dice)
     restore = damage.keep(path, run.home / "copies")
