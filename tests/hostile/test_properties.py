@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import DecimalType, LongType, StringType, StructType
 
 from unskew.errors import ColumnError, KeyTypeError, UnskewError
 from unskew.operators import Aggregate, History, Operator, SessionAggregate, WindowAggregate
+from unskew.spark.per_key.lean_function import LeanFunction
+from unskew.spark.per_key.rows import Rows
 from unskew.testing import disturbed, run
 from unskew.testing.compare import alike
 
@@ -205,6 +209,46 @@ def test_histories_of_any_values_by_any_key(stream: Stream, length: int) -> None
         columns = [map(plain, output.column(name).to_pylist()) for name in calls]
         got = list(zip(stream.keys(output), *columns, strict=True))
         assert sorted(map(repr, got)) == sorted(map(repr, found))
+
+
+TOLD = StructType().add("key", StringType()).add("rows", LongType()).add("text", StringType())
+KEPT = StructType().add("rows", LongType()).add("money", DecimalType(38, 2)).add("text", StringType())
+
+
+def told(value: Any) -> str:
+    """Return a key's value as text, the same for Python's and NumPy's times."""
+    if isinstance(value, np.datetime64):
+        value = value.item()
+    if isinstance(value, dt.datetime):
+        value = value.replace(tzinfo=None)
+    return repr(plain(value))
+
+
+def tell(key: tuple[Any, ...], rows: Rows, state: tuple[Any, ...] | None) -> Any:
+    """Count rows, add up money and keep the last text; every fifth row, forget the key."""
+    number, money, text = state or (0, Decimal(0), None)
+    number += len(rows)
+    money += sum(amount for amount in rows["amount"] if amount is not None)
+    text = [text, *(each for each in rows["text"] if each is not None)][-1]
+    output = (repr(tuple(map(told, key))), number, f"{money:.2f} {text}")
+    return (None if number >= 5 else (number, money, text)), output
+
+
+@settings(max_examples=12)
+@given(streams(VALUES))
+def test_a_lean_function_is_called_with_every_key_and_its_own_state(stream: Stream) -> None:
+    result = stream.run(LeanFunction(tell, TOLD, KEPT))
+    held: dict[Any, tuple[int, Decimal, Any]] = {}
+    for batch, output in zip(stream.batches, result.outputs, strict=True):
+        keys, names = stream.keys(batch), {}
+        for key, row in zip(keys, batch.to_pylist(), strict=True):
+            names[key] = repr(tuple(told(row[name]) for name in stream.key))
+            number, money, text = held.get(key, (0, Decimal(0), None))
+            held[key] = number + 1, money + (row["amount"] or 0), text if row["text"] is None else row["text"]
+        expected = [(names[key], held[key][0], f"{held[key][1]:.2f} {held[key][2]}") for key in names]
+        assert sorted(map(tuple, (row.values() for row in output.to_pylist()))) == sorted(expected)
+        held = {key: state for key, state in held.items() if state[0] < 5}
+    assert result.state.num_rows == len(held)
 
 
 SECOND = 1_000_000
