@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import threading
 from collections import defaultdict
 from contextlib import suppress
@@ -17,15 +20,21 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Usage:
-    """What some processes take together. A page that several of them share counts in parts (Linux calls this PSS)."""
+    """What some processes take together.
+
+    A page that several of them share counts in parts in `memory_bytes` (Linux calls this PSS), and once for each of
+    them in `resident_bytes` (RSS). When forked processes write to pages that they shared, only the first grows.
+    """
 
     memory_bytes: int = 0
+    resident_bytes: int = 0
     open_files: int = 0
     processes: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.memory_bytes + other.memory_bytes,
+            self.resident_bytes + other.resident_bytes,
             self.open_files + other.open_files,
             self.processes + other.processes,
         )
@@ -45,7 +54,7 @@ def usage(root: int | None = None) -> dict[str, Usage]:
         with suppress(OSError):  # it has just ended
             name = (PROC / str(pid) / "comm").read_text().strip()
             who = DRIVER if pid == root else JVM if name == "java" else WORKERS
-            found[who] += Usage(_memory(pid), sum(1 for _ in (PROC / str(pid) / "fd").iterdir()), 1)
+            found[who] += Usage(*_memory(pid), sum(1 for _ in (PROC / str(pid) / "fd").iterdir()), 1)
     return found
 
 
@@ -63,9 +72,26 @@ def family(root: int) -> list[int]:
     return found
 
 
-def _memory(pid: int) -> int:
+def _memory(pid: int) -> tuple[int, int]:
     lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    found = {name: int(text.split()[0]) for name, _, text in (line.partition(":") for line in lines) if "kB" in text}
+    return 1024 * found.get("Pss", 0), 1024 * found.get("Rss", 0)
+
+
+def native_memory() -> dict[str, int]:
+    """Return how many bytes the JVM of this program counts itself, by what they are for; nothing without ``jcmd``.
+
+    The JVM must run with ``-XX:NativeMemoryTracking=summary``.
+    """
+    command, found = shutil.which("jcmd"), dict[str, int]()
+    for pid in family(os.getpid()) if command else ():
+        with suppress(OSError):
+            if (PROC / str(pid) / "comm").read_text().strip() == "java":
+                asked = [str(command), str(pid), "VM.native_memory", "summary"]
+                told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+                for kind, size in re.findall(r"-\s+(.+?) \(reserved=\d+KB, committed=(\d+)KB", told):
+                    found[kind] = found.get(kind, 0) + 1024 * int(size)
+    return found
 
 
 def files_below(folder: Path) -> tuple[int, int]:

@@ -20,13 +20,14 @@ from unskew.errors import FAR, require_number
 from unskew.runtime.history import BATCHES_KEPT, BATCHES_PER_FILE
 from unskew.spark.query import FIGURES_SHOWN
 from unskew_lab.bench.harness import Benchmark, Row
-from unskew_lab.bench.processes import DRIVER, JVM, check_linux, files_below, usage
+from unskew_lab.bench.processes import DRIVER, JVM, WORKERS, check_linux, files_below, native_memory, usage
 from unskew_lab.bench.slopes import SlopeRow, slope_row
 from unskew_lab.bench.soak_queries import FUNCTION, ROWS, WINDOWS, Soaked
 from unskew_lab.bench.streams import temporary_session
 
 SAMPLE_SECONDS = 3.0
 COLLECT_EVERY = 5  # samples; then the JVM's garbage is collected and its heap measured
+NATIVE_EVERY = 20  # samples; then the JVM is asked what its native memory is for
 WARM_UP_SHARE = 1 / 3
 MEGABYTE = 1e6
 
@@ -46,6 +47,8 @@ PAST_KEPT = {
 QUERIES = (FUNCTION, WINDOWS)
 FIGURES = "checkpoint, history"
 BATCHES = "batches"
+NATIVE = "the JVM's own count of "
+HEAP = "Java Heap"
 
 # second, value, second, value, ...: numbers alone, which take no blocks of memory
 Samples: TypeAlias = "dict[str, array[float]]"
@@ -82,7 +85,7 @@ class SoakBenchmark(Benchmark):
     def run_in(self, home: Path, seconds: float) -> list[Row]:
         """Run for so long, with all files below a folder; Ctrl-C ends it earlier and keeps what was measured."""
         with _temporary_files_in(home / "tmp"):
-            java = f"-Xms1g -XX:+AlwaysPreTouch -Djava.io.tmpdir={home / 'tmp'}"
+            java = f"-Xms1g -XX:+AlwaysPreTouch -XX:NativeMemoryTracking=summary -Djava.io.tmpdir={home / 'tmp'}"
             config = {**PAST_KEPT, "spark.local.dir": str(home / "local"), "spark.driver.memory": "1g"}
             with temporary_session("local[2,4]", {**config, "spark.driver.extraJavaOptions": java}) as spark:
                 queries = list[Soaked]()
@@ -102,6 +105,7 @@ class SoakBenchmark(Benchmark):
         self.note(f"All results are those of Spark's own groupBy over the same {rows:,} rows.")
         series = {name: [*zip(flat[::2], flat[1::2], strict=True)] for name, flat in samples.items()}
         begins = self._begins(series, ran)
+        self.note(_native_growth({name: series.pop(name) for name in [*series] if name.startswith(NATIVE)}, begins))
         judged = [*_judged(series, begins)]
         self.table = _table(judged, series, begins)
         told = {"minutes run": ran / 60, "minutes not judged": begins / 60, "batches": rows / ROWS}
@@ -132,6 +136,8 @@ class SoakBenchmark(Benchmark):
             found = {**_memory(), **_files(home)}
             if number % COLLECT_EVERY == 0:
                 found |= _collected(spark)
+            if number % NATIVE_EVERY == 0:
+                found |= {f"{NATIVE}{kind}": size / MEGABYTE for kind, size in native_memory().items()}
             for query in queries:
                 fresh = [each for each in query.batches if each.batch_id > seen[query.name]]
                 if fresh:
@@ -154,6 +160,8 @@ def _memory() -> dict[str, float]:
     for who, taken in usage().items():
         found[f"{who}: memory | MB"] = taken.memory_bytes / MEGABYTE
         found[f"{who}: open files | files"] = taken.open_files
+        if who == WORKERS:
+            found[f"{who}: memory, shared pages counted for each | MB"] = taken.resident_bytes / MEGABYTE
     return found
 
 
@@ -169,6 +177,18 @@ def _collected(spark: SparkSession) -> dict[str, float]:
         f"{JVM}: classes and compiled code | MB": memory.getNonHeapMemoryUsage().getUsed() / MEGABYTE,
         f"{JVM}: objects that Python holds | ": held,
     }
+
+
+def _native_growth(series: Series, begins: float) -> str:
+    """Say what of the JVM's own count has grown since a second of the run."""
+    grown = {}
+    for name, values in series.items():
+        judged = [value for second, value in values if second >= begins] or [0.0]
+        grown[name.removeprefix(NATIVE)] = judged[-1] - judged[0]
+    grown.pop(HEAP, None)
+    parts = [f"{size:+.1f} MB {kind}" for kind, size in sorted(grown.items(), key=lambda each: -abs(each[1]))]
+    told = f"{sum(grown.values()):+.1f} MB since the warm-up ({', '.join(parts[:6])})"
+    return f"The JVM's own count of its native memory: {told if grown else 'not known, as there is no jcmd'}."
 
 
 def _files(home: Path) -> dict[str, float]:
