@@ -37,7 +37,7 @@ def _summary(book: Book) -> list[str]:
     verdict = "**every round was exact**" if not broken else f"**{len(broken)} rounds were not exact**"
     starts, stops = (sum(entry[name] for entry in rounds) for name in ("starts", "stops"))
     facts = {
-        "verdict": f"{verdict}: {_rows(rounds)} rows in {_sum(rounds, 'batches')} batches of {len(rounds)} rounds",
+        "verdict": f"{verdict}: {_rows(rounds)} rows in {_sum(rounds, 'batches'):,} batches of {len(rounds)} rounds",
         "processes killed": f"{book.kills.total():,}",
         "other faults": f"{sum(len(entry['faults']) for entry in rounds):,}",
         "starts of a driver": f"{starts:,}, {stops} of them after so many tasks had died that Spark gave up a job",
