@@ -50,7 +50,7 @@ class Visits(StatefulProcessor):
         for timer in self.handle.listTimers():
             self.handle.deleteTimer(timer)
         self.handle.registerTimer(int(at.replace(tzinfo=UTC).timestamp() * 1000) + 3_000)
-        yield Row(key=key[0], n=n, told="rows")
+        return iter(())  # a row for every batch would depend on how files fall into batches
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         told = repr((sorted(self.ids.get()), sorted(self.words.iterator()), expiredTimerInfo.getExpiryTimeInMs()))
