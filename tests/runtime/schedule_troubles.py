@@ -14,8 +14,8 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-from schedule_operators import SECRETS
 
+from chaos.ledger import SECRETS
 from unskew.runtime import channel, engine, extract, log, prepare
 from unskew.state import files, parts
 from unskew.testing.jobs import LocalJobs, Task

@@ -18,10 +18,10 @@ from schedule_drawn import CALM, FIRST_BATCHES, OTHER, SMALL, Schedule, Script, 
 from schedule_operators import Row, SmoothTruth, Truth
 from schedule_troubles import DIE, DiedError, Gate, Shared, TroubledJobs, Turns, files_of, in_a_world_of
 
+from chaos.ledger import RandomMoves
 from unskew.errors import CheckpointError, FencedError
 from unskew.operators import Mergeable, Operator
-from unskew.planners import Assignment, Memory, Planner, Problem, planner
-from unskew.routing import RoutingTable
+from unskew.planners import planner
 from unskew.runtime.engine import Engine
 from unskew.runtime.history import History
 from unskew.runtime.log import RecordLog
@@ -37,26 +37,6 @@ from unskew.testing.place import MemoryFiles, MemoryPlace
 
 SLOTS = 8
 MOST_STARTS = 12
-
-
-@dataclass(frozen=True)
-class RandomMoves(Planner):
-    """Gives half of the keys and a third of the slots to channels drawn at random."""
-
-    tolerance: float = 0.0
-    seed: int = 0
-
-    def slots(self, table: RoutingTable, channels: int) -> np.ndarray:
-        rng, slots = np.random.default_rng((self.seed, table.version)), super().slots(table, channels)
-        drawn = rng.integers(0, channels, len(slots))
-        return np.where(rng.random(len(slots)) < 0.3, drawn, slots).astype(np.int32)
-
-    def assign(self, problem: Problem, memory: Memory) -> Assignment:
-        drawn = int(memory.values.get("drawn", 0))
-        rng = np.random.default_rng((self.seed, drawn, 1))
-        stay = (rng.random(len(problem.hashes)) < 0.5) & (problem.current < problem.channels)
-        owner = np.where(stay, problem.current, rng.integers(0, problem.channels, len(problem.hashes)))
-        return Assignment(owner.astype(np.int32), memory=Memory({"drawn": drawn + 1}))
 
 
 @dataclass(frozen=True)
@@ -80,7 +60,7 @@ class Asked:
             "resize": int(rng.choice([1, 2, 2, 3, 4])) if rng.random() < 0.3 else None,
             "limit": int(rng.integers(1, 500)) if rng.random() < 0.1 else None,
             "sweep": bool(rng.random() < 0.2),
-            "moves": RandomMoves(float(rng.choice([0.0, 0.5])), seed=int(rng.integers(1 << 20))),
+            "moves": RandomMoves(float(rng.choice([0.0, 0.5])), seed=int(rng.integers(1 << 20)), slots_drawn=0.3),
             "way": str(rng.choice(["forced", "ahead", "quiet"], p=[0.5, 0.2, 0.3])),
             "cap": int(rng.choice([64 << 20, 100, 1])),
             "tracked": [None, 2000, 3, 1][rng.integers(4)],
@@ -111,7 +91,7 @@ class Asked:
     def small(cls, schedule: Schedule, batch_id: int) -> Asked:
         """Let keys and a slot move in every batch; in the last one there is a channel less."""
         story = schedule.story
-        planning = Planning(RandomMoves(seed=5), min_gain=-np.inf)
+        planning = Planning(RandomMoves(seed=5, slots_drawn=0.3), min_gain=-np.inf)
         keeping = Keeping(cache_bytes=1 << 26 if schedule.copies else 0, records=1, inline_bytes=0)
         splitting = Splitting(auto=story.scheme == "auto")
         settings = Settings(Channels(story.channels, slots=SLOTS), planning, splitting, keeping)
