@@ -305,7 +305,7 @@ def test_sinks_can_be_pickled(spark, tmp_path: Path) -> None:
     [
         ("delta", {"path": "/tmp/x"}, (), ArgumentError, "Spark has no format 'delta'"),
         ("avro", {"path": "/tmp/x"}, (), ArgumentError, "spark.jars.packages"),
-        ("kafka", {}, (), ArgumentError, "no format 'kafka'"),
+        ("iceberg", {}, (), ArgumentError, "no format 'iceberg'"),
         ("parkett", {"path": "/tmp/x"}, (), ArgumentError, "no format 'parkett'"),
         ("parquet", {}, (), ArgumentError, "a parquet sink needs a path"),
         ("json", {"path": __file__}, (), ArgumentError, "the path of a sink is a file"),
