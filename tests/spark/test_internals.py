@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from unskew.spark.internals import read_call, read_grouped, read_selected
+from unskew.spark.internals import are_equal, read_call, read_grouped, read_selected
 
 pytestmark = pytest.mark.spark
 
@@ -73,6 +73,14 @@ def test_what_is_selected_is_read_as_spark_has_resolved_it(spark: Any) -> None:
     assert read_selected(rows, F.max("id")) is None
     assert read_selected(rows, F.explode(F.array("id"))) is None
     assert read_selected(rows, F.sum("id").over(Window.partitionBy("name"))) is None
+
+
+def test_equal_columns_are_told_from_others_of_the_same_text(spark: Any) -> None:
+    rows = spark.range(1).selectExpr("id", "struct(1 as id) as `both`")
+    assert are_equal(rows, F.col("id") + 1, F.expr("id + 1"))
+    assert not are_equal(rows, F.col("id"), F.col("both.id"))
+    one, other = (F.udf(f, "long") for f in (lambda x: x + 1, lambda x: x + 2))
+    assert not are_equal(rows, one("id"), other("id"))
 
 
 def test_grouped_rows_are_read_with_the_names_of_their_key(spark: Any) -> None:

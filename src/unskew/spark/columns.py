@@ -21,7 +21,7 @@ from unskew.operators.aggregate_functions import Count
 from unskew.operators.presum import quoted
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
-from unskew.spark.internals import NAME_IT, Call, read_call, read_selected
+from unskew.spark.internals import NAME_IT, Call, are_equal, read_call, read_selected
 
 # names that Spark takes in agg({"amount": "mean"}), and the functions that it means
 IN_A_DICT = {"average": "avg", "mean": "avg", "std": "stddev", "size": "count"}
@@ -161,7 +161,7 @@ class Aggregates:
         if expression_column(text) in self._events.columns:
             raise ColumnError("a column of the stream has the name that this expression needs", got=text)
         known = self._expressions.setdefault(text, argument)
-        if not self._events.select(known).sameSemantics(self._events.select(argument)):  # two functions of one name
+        if not are_equal(self._events, known, argument):  # two functions of one name
             raise ArgumentError("two different expressions have the same text", got=text, hint=NAME_IT)
         return quoted(text)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession, functions
 
 from unskew.errors import ArgumentError
 from unskew.operators.presum import quoted
+from unskew.spark.plans import plan_nodes
 
 NAME_IT = "add it to the stream with withColumn, and name the new column here"
+
+_CALL_IN_SQL = re.compile(r"\s*(?P<function>\w+)\s*\(\s*(?P<distinct>distinct\s)?(?P<arguments>.*)\)\s*", re.I | re.S)
+_SQL_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|.""", re.S)
+_NUMBER_IN_SQL = re.compile(r"[-+]?\d+(\.\d*)?(e[-+]?\d+)?", re.I)
+_NUMBER_OF_COLUMN = re.compile(r"#\d+L?")
+_OPENING, _CLOSING = "([", ")]"
 
 
 def is_connect(of_spark: object) -> bool:
@@ -95,6 +103,17 @@ def read_selected(rows: DataFrame, column: Column) -> tuple[str, str | None] | N
     return expression.child().sql(), None
 
 
+def are_equal(rows: DataFrame, one: Column, other: Column) -> bool:
+    """Tell whether two columns have the same values on some rows, as far as Spark can tell for certain."""
+    columns: tuple[Any, Any] = one, other
+    pair = rows.select(one), rows.select(other)
+    if pair[0].sameSemantics(pair[1]):
+        return True
+    # under Spark Connect a watermark has another number in every plan
+    plain = is_connect(rows) and not any(_calls_python(column._expr) for column in columns)
+    return plain and _as_resolved(pair[0]) == _as_resolved(pair[1])
+
+
 def read_grouped(grouped: GroupedData) -> tuple[DataFrame, tuple[str, ...]]:
     """Return the rows behind Spark's ``groupBy``, and the names of the columns that it groups by."""
     inner: Any = grouped
@@ -106,14 +125,12 @@ def _kind(node: Any) -> str:
 
 
 def _read_connect_call(column: Any) -> Call | None:
-    """Read a call from the tree that the client of Spark Connect builds; SQL text is parsed by the server alone."""
+    """Read a call from the tree that the client of Spark Connect builds, or from text that is one call and no more."""
     expression = column._expr
     if _name_of(expression) == "ColumnAlias":
         expression = expression._child
     if _name_of(expression) == "SQLExpression":
-        raise ArgumentError(
-            "Spark Connect does not parse SQL before a query runs", got=str(column), hint='F.sum("amount")'
-        )
+        return _read_call_in_sql(expression._expr)
     if _name_of(expression) != "UnresolvedFunction":
         return None
     arguments = []
@@ -125,14 +142,62 @@ def _read_connect_call(column: Any) -> Call | None:
     return Call(expression._name.lower(), tuple(arguments), "DISTINCT" if expression._is_distinct else "")
 
 
-def _read_connect_column(rows: DataFrame, column: Any) -> tuple[str, str]:
-    """Return the name of a column of the rows. Refuse expressions, which the client cannot tell apart for certain."""
+def _read_call_in_sql(text: str) -> Call:
+    """Read one call from SQL text; only the server parses the arguments."""
+    found = _CALL_IN_SQL.fullmatch(text)
+    arguments = None if found is None else _arguments_in_sql(found["arguments"])
+    if found is None or arguments is None:
+        what = "on Spark Connect, SQL text must be one call of an aggregate"
+        raise ArgumentError(what, got=text, hint='"sum(amount * 2)", or F.sum(F.col("amount") * 2)')
+    read = [Argument(functions.expr(each), _literal_in_sql(each), each == "*") for each in arguments]
+    return Call(found["function"].lower(), tuple(read), "DISTINCT" if found["distinct"] else "")
+
+
+def _arguments_in_sql(text: str) -> list[str] | None:
+    """Split arguments at the commas that stand outside of quotes and brackets; None if brackets do not match."""
+    parts, depth = [""], 0
+    for token in _SQL_TOKEN.findall(text):
+        depth += (token in _OPENING) - (token in _CLOSING)
+        if depth < 0:
+            return None
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return None if depth else [part.strip() for part in parts if part.strip()]
+
+
+def _literal_in_sql(text: str) -> str | None:
+    if _NUMBER_IN_SQL.fullmatch(text) or text.lower() in ("true", "false"):
+        return text.lower()
+    whole = _SQL_TOKEN.fullmatch(text)
+    return text[1:-1] if whole is not None and text[0] in "'\"" else None
+
+
+def _read_connect_column(rows: DataFrame, column: Any) -> tuple[str, str | None] | None:
+    """Do as `read_selected` does, by what the server says; the SQL of an expression is the name that Spark gives it."""
     expression = column._expr
-    if _name_of(expression) == "ColumnReference":
-        name = rows.select(column).columns[0]
-        if expression._unparsed_identifier.replace("`", "").lower() == name.lower():
-            return quoted(name), name
-    raise ArgumentError("on Spark Connect this must be a column of the stream", got=str(column), hint=NAME_IT)
+    while _name_of(expression) == "ColumnAlias":
+        expression = expression._child
+    column = type(column)(expression)
+    selected = rows.select(column)
+    below, nodes = plan_nodes(rows), plan_nodes(selected)
+    if len(selected.columns) != 1 or len(nodes) != len(below) + 1 or nodes[0].name != "Project":
+        return None
+    name = selected.columns[0]
+    for own in rows.columns:
+        if own.lower() == name.lower() and _as_resolved(selected) == _as_resolved(rows.select(quoted(own))):
+            return quoted(own), own
+    return name, None
+
+
+def _calls_python(expression: Any) -> bool:
+    return "UserDefined" in _name_of(expression) or any(map(_calls_python, expression.children))
+
+
+def _as_resolved(rows: DataFrame) -> tuple[str, str]:
+    """Return the topmost node of a plan without its numbers, and its types."""
+    return _NUMBER_OF_COLUMN.sub("", plan_nodes(rows)[0].text), rows.schema.simpleString()
 
 
 def _name_of(expression: object) -> str:

@@ -179,12 +179,46 @@ def test_what_a_function_raises_reaches_the_user(events: Any, tmp_path: Path) ->
         run(stage, tmp_path / "ours")
 
 
+def expressions() -> list[Any]:
+    return [
+        F.sum(F.col("amount") * 2).alias("twice"),
+        F.count(F.when(F.col("amount") > 0, 1)),
+        F.max(F.upper("user")).alias("loud"),
+        F.expr("sum(abs(amount) + 1)"),
+        F.expr("min(concat(user, ', (', 'it\\'s'))"),
+    ]
+
+
+def test_expressions_and_sql_text_are_sparks(events: Any, tmp_path: Path) -> None:
+    ours, _ = run(unskew.balance(events, "user", channels=2).agg(*expressions()), tmp_path / "ours")
+    native, _ = run(events.groupBy("user").agg(*expressions()), tmp_path / "native")
+    assert len(native) > 1
+    assert ours == native
+    words = unskew.balance(events, F.col("user"), channels=2).aggregate(total="sum(amount * 2)", n="count")
+    in_words, _ = run(words, tmp_path / "words")
+    native, _ = run(
+        events.groupBy("user").agg(F.sum(F.col("amount") * 2).alias("total"), F.count("*").alias("n")), tmp_path / "two"
+    )
+    assert in_words == native
+
+
+def test_two_functions_of_one_name_are_not_one_expression(events: Any) -> None:
+    one, other = (F.udf(f, "int") for f in (lambda x: x + 1, lambda x: x + 2))
+    rows = unskew.balance(events.withWatermark("ts", "30 seconds"), "user")
+    assert rows.agg(F.sum(F.col("amount") + 1), F.max(F.expr("amount + 1"))).operator is not None
+    with pytest.raises(ArgumentError, match="two different expressions have the same text"):
+        rows.agg(F.sum(one("amount")), F.max(other("amount")))
+
+
 @pytest.mark.parametrize(
     ("job", "says"),
     [
-        (lambda rows: rows.agg(F.sum(F.col("amount") * 2)), "must be a column of the stream"),
-        (lambda rows: rows.aggregate(total="sum(amount * 2)"), "does not parse SQL before a query runs"),
-        (lambda rows: rows.agg(F.expr("sum(amount)")), "does not parse SQL before a query runs"),
+        (lambda rows: rows.agg(F.sum(F.max("amount"))), "one value of each row"),
+        (lambda rows: rows.agg(F.sum(F.explode(F.array("amount")))), "one value of each row"),
+        (lambda rows: rows.agg(F.expr("sum(amount) + 1")), "SQL text must be one call"),
+        (lambda rows: rows.agg(F.expr("sum(amount) FILTER (WHERE amount > 1)")), "SQL text must be one call"),
+        (lambda rows: rows.aggregate(total="sum(distinct amount)"), "with DISTINCT"),
+        (lambda rows: rows.aggregate(total="sum(amount amount amount)"), "Spark cannot parse this"),
     ],
 )
 def test_what_connect_cannot_do_is_refused_with_a_reason(events: Any, job: Callable[[Any], Any], says: str) -> None:
