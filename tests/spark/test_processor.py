@@ -251,6 +251,8 @@ def test_the_processor_that_was_given_stays_as_it_was() -> None:
 class Counting(StatefulProcessor):
     """Counts rows, by row."""
 
+    timed = True
+
     def init(self, handle: Any) -> None:
         self.handle = handle
         self.n = handle.getValueState("n", N)
@@ -262,7 +264,8 @@ class Counting(StatefulProcessor):
             n += row.n
             self.log.appendValue((row.n,))
         self.n.update((n,))
-        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 2_000 + n % 7)
+        if self.timed:
+            self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + 2_000 + n % 7)
         yield Row(told=repr((n, list(self.log.get()))), user=key[0], spare=1)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
@@ -287,9 +290,15 @@ def test_moves_failures_and_restarts_change_nothing() -> None:
     assert any("(200" in row["told"] for table in calm.outputs for row in table.to_pylist()), "timers came"
 
 
+class Untimed(Counting):
+    """Counts rows; what it yields last does not depend on how rows fall into batches."""
+
+    timed = False
+
+
 @pytest.mark.slow
 def test_a_processor_is_an_operator_like_any_other() -> None:
-    check_operator(RowProcessor(Counting(), TOLD, "ProcessingTime"), some_batches(), key="user")
+    check_operator(RowProcessor(Untimed(), TOLD, "None"), some_batches(), key="user")
 
 
 def refused(init: Callable[[Any], Any], mode: str = "ProcessingTime") -> str:
@@ -311,6 +320,25 @@ def test_what_spark_refuses_in_init_is_refused_when_the_stream_is_built() -> Non
     assert "operation=list_timers with invalid timeMode=NoTime" in refused(lambda h: h.listTimers(), "None")
     with pytest.raises(StateError, match="state can be used only while a key is handled"):
         Job(Scripted(lambda handle: {"x": handle.getValueState("x", N).get()}, print))
+
+
+def test_a_variable_that_init_deletes_is_no_part_of_the_state() -> None:
+    def init(handle: Any) -> dict[str, Any]:
+        gone = handle.getListState("gone", N)
+        handle.deleteIfExists("gone")
+        again = handle.getValueState("again", N), handle.deleteIfExists("again"), handle.getValueState("again", S)
+        return {"gone": gone, "again": again[-1]}
+
+    def rows(it: Any, key: Any, numbers: list[int], now: Any) -> Any:
+        it.again.update((f"{numbers}",))
+        with pytest.raises(PySparkRuntimeError, match="state variable gone has been deleted"):
+            it.gone.exists()
+        return it.again.get()
+
+    job = Job(Scripted(init, rows))
+    assert [job.batch({"user": ["ada"], "n": [n]}) for n in (1, 2)] == [[("ada", f"('[{n}]',)")] for n in (1, 2)]
+    assert set(job.operator.value_schema.names) == {"again"}
+    assert "gone" not in repr(job.operator)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from itertools import starmap
 from time import perf_counter, thread_time
@@ -90,7 +90,8 @@ class Processor(Operator):
         self.variables = learned(processor, self.spark_time_mode)
 
     def __repr__(self) -> str:
-        return f"Processor({self.spark_time_mode}; {'; '.join(map(str, self.variables))})"
+        kept = (str(each) for each in self.variables if not each.deleted)
+        return f"Processor({self.spark_time_mode}; {'; '.join(kept)})"
 
     def check(self) -> None:
         super().check()
@@ -100,13 +101,7 @@ class Processor(Operator):
 
     @cached_property
     def value_schema(self) -> pa.Schema:
-        nobody = ProcessorHandle(self.spark_time_mode)
-        fields = [field for each in self.variables for field in each.made(nobody).fields]
-        if self.spark_time_mode != NO_TIME or not fields:
-            fields.append(pa.field(TIMERS, pa.list_(pa.int64())))
-        if self.spark_time_mode != NO_TIME:
-            fields.append(pa.field(DEADLINE, pa.int64()))
-        return pa.schema(fields)
+        return value_schema(self.variables, self.spark_time_mode)
 
     @cached_property
     def _key_values(self) -> SparkValues:
@@ -191,6 +186,17 @@ class Processor(Operator):
             handle.deleteTimer(time)
         handle.write(state, groups)
         return made.to_arrow()
+
+
+def value_schema(variables: Iterable[Described], time_mode: str) -> pa.Schema:
+    """Return the columns of a key's state."""
+    nobody = ProcessorHandle(time_mode)
+    fields = [field for each in variables if not each.deleted for field in each.made(nobody).fields]
+    if time_mode != NO_TIME or not fields:
+        fields.append(pa.field(TIMERS, pa.list_(pa.int64())))
+    if time_mode != NO_TIME:
+        fields.append(pa.field(DEADLINE, pa.int64()))
+    return pa.schema(fields)
 
 
 def learned(processor: StatefulProcessor, time_mode: str) -> tuple[Described, ...]:

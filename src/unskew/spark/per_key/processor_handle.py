@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ class Described:
     name: str
     schemas: tuple[StructType, ...]  # of its values; of a map, of its keys and its values
     ttl_ms: int | None
+    deleted: bool = False  # init has asked for it and given it up again
 
     def made(self, turn: Turn) -> Variable:
         """Return the variable for the keys whose turn it is."""
@@ -96,8 +97,9 @@ class ProcessorHandle(StatefulProcessorHandle):
 
     def deleteIfExists(self, stateName: str) -> None:  # noqa: N802, N803
         self._check_stage("deleting state", "delete_if_exists", "CREATED")
-        self.described.pop(stateName, None)
-        self._variables.pop(stateName, None)
+        if stateName in self._variables:
+            self.described[stateName] = replace(self.described[stateName], deleted=True)
+            self._variables.pop(stateName).deleted = True
 
     def registerTimer(self, expiryTimestampMs: int) -> None:  # noqa: N802, N803
         self._check_timers("register timer", "register_timer")
@@ -110,6 +112,10 @@ class ProcessorHandle(StatefulProcessorHandle):
     def listTimers(self) -> Iterator[int]:  # noqa: N802
         self._check_timers("listing timers", "list_timers")
         return self._timers.listed()
+
+    def variable(self, name: str) -> Variable | None:
+        """Return a state variable that the processor has asked for, if there is one of that name."""
+        return self._variables.get(name)
 
     def attach(self, held: pa.Table) -> None:
         """Begin with the state of some keys, one row each."""
@@ -177,7 +183,7 @@ class ProcessorHandle(StatefulProcessorHandle):
     def _variable(self, kind: Kind, name: str, schemas: tuple[StructType | str, ...], ttl_ms: int | None) -> Variable:
         doing = f"initializing {kind} state"
         self._check_stage(doing, f"get_{kind}_state", "CREATED")
-        if name in self.described:
+        if name in self._variables:
             text = f"State variable with name {name} has already been defined in the StatefulProcessor."
             raise refusal(doing, "STATEFUL_PROCESSOR_DUPLICATE_STATE_VARIABLE_DEFINED", text)
         if ttl_ms:

@@ -41,6 +41,7 @@ class Variable(ABC):
     """
 
     fields: tuple[pa.Field, ...]  # its columns: the content, and if that can expire, when
+    deleted = False  # by the processor's init
     _held: list[pa.Array]
     _contents: list[Any] | None
     _expiries: list[Any]
@@ -96,6 +97,10 @@ class Variable(ABC):
 
     @property
     def _group(self) -> int:
+        if self.deleted:
+            raise PySparkRuntimeError(
+                f"Error checking value state exists: state variable {self.name} has been deleted."
+            )
         group = self._turn.group
         if group is None:
             raise StateError(
