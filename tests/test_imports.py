@@ -53,6 +53,7 @@ USERS_OF_PYSPARK = (
     "unskew.kafka.spark_kafka",
     "unskew.workloads.spark_source",
     "unskew.jobs",
+    "unskew.testing.tws_tester",
     "unskew.advice.checkpoint",
     "unskew.advice.command",
     "unskew.advice.counting",
