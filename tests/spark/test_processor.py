@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -14,7 +15,16 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 
 from unskew.errors import ArgumentError, ColumnError, StateError
 from unskew.hashing import hash_keys
@@ -239,6 +249,32 @@ def test_a_value_comes_back_as_spark_would_give_it() -> None:
     expected = ((7, None, "1.5", noon), Row(i=None, x=2.5, s=None, t=None), None, True)
     for _ in range(2):
         assert job.batch({"user": ["ada"], "n": [1]}) == [("ada", repr(expected))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "counts"),
+    [
+        (ArrayType(IntegerType()), [[1, 2], [], [1, 2]], [(([1, 2],), 2), (([],), 1)]),
+        (DoubleType(), [0.0, -0.0, math.nan, float("nan")], [((0.0,), 1), ((-0.0,), 1), ((math.nan,), 2)]),
+        (ByteType(), [1, 257, -1], [((1,), 2), ((-1,), 1)]),
+        (StructType().add("x", DoubleType()), [(-0.0,), (0.0,), (-0.0,)], [((Row(x=-0.0),), 2), ((Row(x=0.0),), 1)]),
+    ],
+)
+def test_keys_of_a_map_are_equal_where_spark_says_so(kind: Any, keys: list[Any], counts: list[Any]) -> None:
+    def rows(it: Any, key: Any, numbers: list[int], now: Any) -> Any:
+        for each in keys:
+            before = it.map.getValue((each,))
+            it.map.updateValue((each,), (1 if before is None else before.n + 1,))
+        found = [(tuple(each), n) for each, (n,) in it.map.iterator()]
+        if numbers == [2]:
+            it.map.removeKey((keys[0],))
+        return found, [it.map.containsKey((each,)) for each in keys]
+
+    job = Job(Scripted(lambda handle: {"map": handle.getMapState("map", StructType().add("k", kind), N)}, rows))
+    for batch in (1, 2):
+        ((_, told),) = job.batch({"user": ["ada"], "n": [batch]})
+        there = [batch == 1 or (repr(each) != repr(keys[0]) and each != 257) for each in keys]
+        assert told == repr(([(each, n * batch) for each, n in counts], there))
 
 
 def test_the_processor_that_was_given_stays_as_it_was() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, cast
 
@@ -49,18 +49,33 @@ class SparkValues(PlainValues):
         kinds = (type(field.dataType) for field in schema.fields)
         # a float of 32 bits comes back rounded, so it is converted
         self._plain = tuple(None if kind is spark_types.FloatType else _TAKEN_AS_IT_IS.get(kind) for kind in kinds)
+        self._limits = [
+            (place, 1 << (_BITS[type(field.dataType)] - 1))
+            for place, field in enumerate(schema.fields)
+            if type(field.dataType) in _BITS
+        ]
+        self.hashable = all(plain not in (None, float) for plain in self._plain)  # and equal as they are to Spark
 
     def as_kept(self, value: Any) -> State:
         """Return a tuple as the next one to ask gets it back from Spark."""
-        if tuple(map(type, value)) == self._plain:
+        if tuple(map(type, value)) == self._plain and self._fits(value):
             return tuple(value)
         state = tuple(map(without_numpy, value))
         if len(state) != len(self._plain):
             raise ArgumentError(f"a state has {len(self._plain)} fields", got=state)
-        if all(each is None or type(each) is plain for each, plain in zip(state, self._plain, strict=True)):
+        pairs = zip(state, self._plain, strict=True)
+        if all(each is None or type(each) is plain for each, plain in pairs) and self._fits(state):
             return state
         (kept,) = self.to_python(self.to_arrow([state]))
         return cast(State, kept)
+
+    def _fits(self, state: Sequence[Any]) -> bool:
+        """Tell whether the integers of a state fit into their fields."""
+        for place, limit in self._limits:  # a loop, since this runs for every update
+            value = state[place]
+            if value is not None and not -limit <= value < limit:
+                return False
+        return True
 
     def column_to_python(self, column: pa.Array, position: int) -> list[Any]:
         field = self._schema.fields[position]
@@ -80,6 +95,29 @@ class SparkValues(PlainValues):
                 pass
         convert = from_python(spark_type)
         return pa.array([convert(spark_type.toInternal(value)) for value in values], arrow_type)
+
+
+class MapKey(tuple[Any, ...]):
+    """A key of a map whose equality is not Python's: Spark compares the bits of floats, and lists are keys, too."""
+
+    identity: Hashable
+
+    def __new__(cls, values: State) -> MapKey:
+        key = super().__new__(cls, values)
+        key.identity = _identity(values)
+        return key
+
+    def __eq__(self, other: object) -> bool:
+        return self.identity == other.identity if isinstance(other, MapKey) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+
+def _identity(value: Any) -> Hashable:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value.hex()
+    return tuple(map(_identity, value)) if isinstance(value, (list, tuple)) else value
 
 
 def from_python(kind: DataType) -> Convert:

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from unskew.errors import StateError
 from unskew.spark.per_key.plain_values import State
-from unskew.spark.per_key.spark_values import SparkValues
+from unskew.spark.per_key.spark_values import MapKey, SparkValues
 
 TIMERS, DEADLINE = "timers_ms", "deadline_ms"
 
@@ -247,14 +247,14 @@ class MapVariable(Variable, MapState):
         super().__init__(name, turn, ttl_ms, (pa.list_(self._entry), pa.list_(pa.int64())))
 
     def getValue(self, key: State) -> State | None:  # noqa: N802
-        value = (self._content() or {}).get(self._keys.as_kept(key))
+        value = (self._content() or {}).get(self._kept(key))
         return None if value is None else self._row(*value)
 
     def containsKey(self, key: State) -> bool:  # noqa: N802
-        return self._keys.as_kept(key) in (self._content() or {})
+        return self._kept(key) in (self._content() or {})
 
     def updateValue(self, key: State, value: State) -> None:  # noqa: N802
-        key, value = self._keys.as_kept(key), self._values.as_kept(value)
+        key, value = self._kept(key), self._values.as_kept(value)
         held = self._content()
         if held is None:
             self._set({key: value}, {key: self._expiry()})
@@ -274,7 +274,7 @@ class MapVariable(Variable, MapState):
         return iter(tuple((self._content() or {}).values()))
 
     def removeKey(self, key: State) -> None:  # noqa: N802
-        key, held = self._keys.as_kept(key), self._content()
+        key, held = self._kept(key), self._content()
         if held is None or key not in held:
             return
         del held[key]
@@ -285,12 +285,17 @@ class MapVariable(Variable, MapState):
         else:
             self._set(None)
 
+    def _kept(self, key: State) -> State:
+        kept = self._keys.as_kept(key)
+        return kept if self._keys.hashable else MapKey(kept)
+
     def earliest(self, group: int) -> int | None:
         return min((self._expiries[group] or {}).values(), default=None)
 
     def _to_python(self, column: pa.Array) -> list[Any]:
         keys, values = column.flatten().flatten()
-        entries = zip(self._keys.to_python(keys), self._values.to_python(values), strict=True)
+        found: Iterable[Any] = self._keys.to_python(keys)
+        entries = zip(found if self._keys.hashable else map(MapKey, found), self._values.to_python(values), strict=True)
         return [None if pairs is None else dict(pairs) for pairs in cut_up(list(entries), column)]
 
     def _expiries_to_python(self, column: pa.Array) -> list[Any]:
