@@ -104,7 +104,7 @@ class Processor(Operator):
         return value_schema(self.variables, self.spark_time_mode)
 
     @cached_property
-    def _key_values(self) -> SparkValues:
+    def key_values(self) -> SparkValues:
         return SparkValues(from_arrow_schema(self.key_schema))
 
     @property
@@ -114,6 +114,11 @@ class Processor(Operator):
     @abstractmethod
     def key_tuples(self, keys: pa.Table) -> Keys:
         """Return keys as ``handleInputRows`` gets them."""
+
+    def timer_keys(self, keys: pa.Table) -> list[Row]:
+        """Return keys as ``handleExpiredTimer`` gets them."""
+        tuples: Any = self.key_values.to_python(keys.to_struct_array().combine_chunks())
+        return list(starmap(Row(*self.key), tuples))
 
     @abstractmethod
     def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64]) -> Callable[[int], Iterator[Any]]:
@@ -174,8 +179,7 @@ class Processor(Operator):
             return self.output_schema.empty_table()
         groups = state.due(handle.now_ms)
         handle.attach(state.get(groups)[0])
-        tuples: Any = self._key_values.to_python(groups.keys.to_struct_array().combine_chunks())
-        keys = list(starmap(Row(*self.key), tuples))
+        keys = self.timer_keys(groups.keys)
         describe = partial(described, "handleExpiredTimer", keys, clock)
         made = self.new_output(describe)
         for time, group in handle.due_timers():

@@ -31,6 +31,11 @@ class PandasProcessor(Processor):
     def key_tuples(self, keys: pa.Table) -> Keys:
         return [tuple(map(_plain, key)) for key in key_tuples(keys, self.settings)]
 
+    def timer_keys(self, keys: pa.Table) -> list[Row]:
+        """Return what Spark makes of the keys of ``handleInputRows``, in which null may be NaN and times are local."""
+        row = Row(*self.key)
+        return [row(*self.key_values.as_kept(key)) for key in self.key_tuples(keys)]
+
     def inputs(self, rows: pa.RecordBatch, starts: NDArray[np.int64]) -> Callable[[int], Iterator[Any]]:
         named: Any = namedtuple("named", rows.schema.names, rename=True)  # type: ignore[misc]
         columns = [column.cast(_wide(column.type)) for column in rows.columns]

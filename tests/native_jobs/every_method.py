@@ -1,9 +1,8 @@
-"""Stateful processors as Spark's users write them, each with a stream to run on; none knows of unskew."""
+"""Processors that use every method of every kind of state, of timers and of initial state, between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -13,39 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-EVENTS = pa.schema({"user": pa.string(), "at": pa.timestamp("us", "UTC"), "amount": pa.int64(), "what": pa.string()})
-HOUR_MS = 3_600_000
-
-
-def events(seed: int, batches: int = 4, rows: int = 30, users: int = 6) -> list[pa.Table]:
-    """Return batches of events; time goes on by a minute a batch, and some events come late."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for batch in range(batches):
-        seconds = 60 * (batch + 1) + rng.integers(-150, 60, rows).clip(-60 * batch)
-        columns = {
-            "user": [f"user {n}" for n in rng.zipf(1.7, rows) % users],
-            "at": pa.array(seconds * 1_000_000).cast(pa.timestamp("us", "UTC")),
-            "amount": rng.integers(0, 50, rows),
-            "what": rng.choice(["view", "buy", "return"], rows).tolist(),
-        }
-        made.append(pa.table(columns, schema=EVENTS))
-    return made
-
-
-@dataclass(frozen=True)
-class Case:
-    """A processor and how it is called."""
-
-    processor: type[StatefulProcessor]
-    output: str
-    time_mode: str = "None"
-    output_mode: str = "update"
-    by_row: bool = False
-    watermark: str | None = None
-    initial: list[tuple[Any, ...]] | None = None  # rows of user, amount
-    batches: Callable[[], list[pa.Table]] = field(default=partial(events, 1))
-    event_time: str = ""
+from native_jobs.case import HOUR_MS, TOLD, Case, events
 
 
 class RunningCount(StatefulProcessor):
@@ -352,7 +319,6 @@ class MeanByHour(StatefulProcessor):
             yield frame[["user", "at", "amount"]]
 
 
-TOLD = "user string, told string"
 CASES: dict[str, Case] = {
     "running count": Case(RunningCount, "user string, n long"),
     "running mean": Case(RunningMean, "user string, mean double, kinds string", batches=partial(events, 2)),
