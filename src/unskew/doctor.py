@@ -55,7 +55,7 @@ def examine(with_spark: bool = False) -> Iterator[Finding]:
 
 def _python() -> Finding:
     fits = sys.version_info >= OLDEST_PYTHON
-    hint = None if fits else "PySpark 4.3 needs Python 3.11 or newer"
+    hint = None if fits else "unskew needs Python 3.11 or newer"
     return Finding("Python", f"{platform.python_version()}, {sys.executable}", fits, hint)
 
 

@@ -13,6 +13,7 @@ from unskew.kafka.decision import FIRST_IN_BLOCK, Route
 from unskew.kafka.lookup import RouteTable
 from unskew.kafka.messages import DATA, FLAG, LANE_SIGN, NAMES, SEQUENCE
 from unskew.kafka.spark_kafka import constant, murmur2, place_of
+from unskew.spark.versions.shuffle import repartition_by_id
 
 if TYPE_CHECKING:
     from unskew.kafka.spark_gateway import Gateway
@@ -86,7 +87,7 @@ class RowQuery:
         if self._own is not None:
             routed = routed.where(self._own)
         if not self._keyed:
-            shuffled = routed.select(*self._placed).repartitionById(self._partitions, sql.col("partition"))
+            shuffled = repartition_by_id(routed.select(*self._placed), self._partitions, "partition")
             routed = shuffled.sortWithinPartitions(*self._order).select("*", *numbers)
         return routed.select(*self._written).observe(SEEN, self._counts)
 

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from unskew.errors import ArgumentError, SessionError
 from unskew.packages import needed_packages
 from unskew.spark.internals import is_connect, is_stopped
+from unskew.spark.versions import NEWEST, OLDEST, spoken
 
-SPARK_VERSION = "4.3"
 ON_WORKERS = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "protobuf")  # what the Python workers import
 INSTALL = "in the shell, then start Python anew:"
 BUILD = "stop the session and build it with:"
@@ -60,9 +60,10 @@ def problems(spark: Any) -> list[Problem]:
     if is_stopped(spark):
         raise SessionError("the Spark session is stopped", hint="build a new one")
     found = []
-    if not spark.version.startswith(f"{SPARK_VERSION}."):
-        what = f"Spark is {spark.version}, not {SPARK_VERSION}"
-        found.append(Problem(what, f"Spark {SPARK_VERSION} (is SPARK_HOME set to another one?)", BUILD))
+    if not OLDEST <= tuple(map(int, spark.version.split(".")[:2])) <= NEWEST:
+        fitting = f"{spoken(OLDEST)} to {spoken(NEWEST)}"
+        what = f"Spark is {spark.version}, not {fitting}"
+        found.append(Problem(what, f"Spark {fitting} (is SPARK_HOME set to another one?)", BUILD))
     wrong = [package for package in needed_packages() if package.name in ON_WORKERS and not package.fits]
     return [*found, *(Problem(package.problem, package.remedy, INSTALL) for package in wrong)]
 

@@ -20,14 +20,20 @@ import pyarrow.parquet
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from unskew.errors import CheckpointError, require_number
 from unskew.spark.check import check_session
 from unskew.spark.file_sink import DONE, data_files
 from unskew.spark.paths import qualified
+from unskew.spark.versions.arrow import to_arrow_schema
+from unskew.spark.versions.sources import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+    stream_reader,
+)
 from unskew.state.files import located
 
 FORMAT = "unskew-committed"
@@ -56,7 +62,8 @@ def read_committed(
     checkpoint
         The query's ``checkpointLocation``, which says what is committed.
     batches_per_trigger
-        How many of the query's batches make up one batch of the new stream, at most.
+        How many of the query's batches make up one batch of the new stream, at most. Before Spark 4.2 a batch takes
+        all that are committed.
 
     Examples
     --------
@@ -106,7 +113,9 @@ class CommittedSource(DataSource):
         return FORMAT
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return CommittedReader(self.options["path"], self.options["checkpoint"], int(self.options["batches"]), schema)
+        options = self.options
+        reader = CommittedReader(options["path"], options["checkpoint"], int(options["batches"]), schema)
+        return stream_reader(reader, reader.initialOffset)
 
 
 class CommittedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

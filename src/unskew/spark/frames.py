@@ -7,13 +7,13 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from unskew.runtime.record import Output
 from unskew.runtime.wire import unpack
 from unskew.spark.hadoop import contents, taken_in
 from unskew.spark.settings import session_settings
+from unskew.spark.versions.arrow import to_arrow_schema
 from unskew.state.files import Files, Piece
 
 # Let Spark keep recorded rows as Arrow until a task reads them, else the driver makes a row object of each at once.

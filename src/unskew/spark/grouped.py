@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, ColumnError
@@ -22,6 +21,7 @@ from unskew.spark.columns import Aggregates, Span, from_dict, numeric_columns, s
 from unskew.spark.inputs import EVENT_TIME_MARK, arrow_schema
 from unskew.spark.plans import has_shuffle
 from unskew.spark.stage import Stage
+from unskew.spark.versions.arrow import from_arrow_schema
 
 WATERMARK_MARK = "spark.watermarkDelayMs"
 
@@ -179,7 +179,7 @@ class Grouped:
                 got=operator,
                 hint="leave split= out; every key then has one owner",
             )
-        output = output_schema or from_arrow_schema(bound.result_schema, prefer_timestamp_ntz=True)
+        output = output_schema or from_arrow_schema(bound.result_schema)
         planning = self.settings.planning
         planner = planning.planner.knowing(bound.memory, bound.compute)
         return Stage(

@@ -20,11 +20,12 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError
 from unskew.runtime.wire import PIECES
 from unskew.spark.internals import is_connect, java_and_hadoop
+from unskew.spark.versions.arrow import from_arrow_schema
+from unskew.spark.versions.shuffle import repartition_by_id
 from unskew.state.arrow_place import S3_SCHEMES, is_local
 from unskew.state.carried import CarriedFiles
 from unskew.state.files import Files, Piece
@@ -247,7 +248,7 @@ def contents(spark: SparkSession, files: Files, wanted: Mapping[int, Iterable[Pi
         rows = named.join(sql.broadcast(listed), "name").select("channel", "name", "offset", part)
     else:
         rows = spark.createDataFrame([(channel, None, None, None) for channel in wanted], from_arrow_schema(PIECES))
-    return rows.repartitionById(max(wanted) + 1, sql.col("channel"))
+    return repartition_by_id(rows, max(wanted) + 1, "channel")
 
 
 def taken_in(files: Files, batches: Iterator[pa.RecordBatch]) -> list[int]:

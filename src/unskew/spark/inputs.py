@@ -8,12 +8,12 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import EVENT_TIME_METADATA, INPUT, TIME
 from unskew.spark.check import require_frame
 from unskew.spark.plans import watermark_columns
+from unskew.spark.versions.arrow import to_arrow_schema
 
 EVENT_TIME_MARK = "unskew.event_time"
 

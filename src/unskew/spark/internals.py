@@ -73,10 +73,11 @@ def read_call(spark: SparkSession, column: Column) -> Call | None:
         literal = _kind(given) == "Literal" and not given.nullable()
         star = _kind(given) == "UnresolvedStar" and given.target().isEmpty()
         arguments.append(Argument(Column(utilities.column(given)), given.toString() if literal else None, star))
+    ignored = expression.ignoreNulls()  # a boolean before Spark 4.2
     clauses = {
         "DISTINCT": expression.isDistinct(),
         "FILTER": expression.filter().isDefined(),
-        "IGNORE NULLS": expression.ignoreNulls().isDefined(),
+        "IGNORE NULLS": ignored if isinstance(ignored, bool) else ignored.isDefined(),
         "WITHIN GROUP": expression.orderingWithinGroup().length() > 0,
     }
     return Call(

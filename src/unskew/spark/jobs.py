@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from unskew.errors import SessionError
@@ -23,6 +22,8 @@ from unskew.runtime.wire import COUNT_COLUMN, LAST, PACKS, PARCELS, PLACE_COLUMN
 from unskew.spark.anchors import Anchors, arrived
 from unskew.spark.hadoop import contents
 from unskew.spark.settings import session_settings
+from unskew.spark.versions.arrow import from_arrow_schema
+from unskew.spark.versions.shuffle import repartition_by_id
 
 Batches = Iterator[pa.RecordBatch]
 Initial = Callable[[SparkSession, Work], DataFrame]  # gives state to begin with, as parcels
@@ -186,4 +187,4 @@ def presummed(rows: DataFrame, key: tuple[str, ...], presum: Presum) -> DataFram
 
 def _by_task(parcels: DataFrame, tasks: int) -> DataFrame:
     # a shuffle even to a single task: `coalesce` would run all partitions in one, and they would lose their numbers
-    return parcels.repartitionById(tasks, sql.col("task"))
+    return repartition_by_id(parcels, tasks, "task")

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from unskew.errors import SECRET, SessionError
 from unskew.java import HOW_TO_INSTALL, find_java
 from unskew.machine import cores, memory_bytes
+from unskew.spark.versions import CHECKPOINT_FILES
 
 DEFAULTS = {
     "spark.sql.shuffle.partitions": "4",
@@ -28,10 +29,7 @@ DEFAULTS = {
 }
 
 # Spark's default starts six processes (readlink, chmod) for every file of a checkpoint on a local disk.
-LOCAL_CHECKPOINTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-    "FileSystemBasedCheckpointFileManager"
-}
+LOCAL_CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES}
 
 # For `config` in runs of a minute or two: compiling less thoroughly halves the work of a start.
 SHORT_RUN = {

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from unskew.errors import CheckpointError
 
@@ -99,6 +99,14 @@ def find_tick(facts: BatchFacts) -> int:
             hint="was the checkpoint made by a query without unskew? A balanced query needs a checkpoint of its own",
         )
     return found[0]
+
+
+def tick_offset(files: FileReader, batch_id: int) -> dict[str, int]:
+    """Return where the tick stands in a batch; 0 in a batch that Spark knows nothing of."""
+    if files.read_or_none(f"offsets/{batch_id}") is None:
+        return {TICK_KEY: 0}
+    facts = read_facts(files, batch_id)
+    return cast(dict[str, int], _object(facts.sources[find_tick(facts)], f"offsets/{batch_id}"))
 
 
 def only_tick_advanced(before: BatchFacts | None, now: BatchFacts, tick_index: int) -> bool:

@@ -7,13 +7,13 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError
 from unskew.runtime.log import RecordLog
 from unskew.spark.check import check_session
 from unskew.spark.hadoop import checkpoint_files, contents, taken_in
 from unskew.spark.paths import qualified
+from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state.chunks import Columns
 from unskew.state.files import Files, Piece
 from unskew.state.keyed_state import KeyedState
@@ -50,7 +50,7 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
     keys, values = columns.keys, columns.values
     renamed = [field.with_name(f"state_{field.name}") if field.name in keys.names else field for field in values]
     arrow = pa.schema([*keys, *renamed])
-    schema = from_arrow_schema(arrow, prefer_timestamp_ntz=True)
+    schema = from_arrow_schema(arrow)
     if not record.channels:
         return spark.createDataFrame(arrow.empty_table(), schema=schema)
     manifests = {channel: state.manifest for channel, state in record.channels.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,12 +16,20 @@ from typing import Any, Literal, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructField, StructType
 
 from unskew.errors import ArgumentError, CheckpointError
-from unskew.spark.offsets import TICK_KEY, FileReader, LocalFiles, last_committed, next_watermark_ms, watermark_ms
+from unskew.spark.offsets import (
+    TICK_KEY,
+    FileReader,
+    LocalFiles,
+    last_committed,
+    next_watermark_ms,
+    tick_offset,
+    watermark_ms,
+)
 from unskew.spark.served import DRIVER, ServedFiles
+from unskew.spark.versions.sources import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
 
 NAME = "unskew_tick"
 TICK_FILE = "tick"
@@ -32,12 +41,16 @@ NAMED_SOURCES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 TOO_SOON_SECONDS = 0.03
 LOOK_AGAIN_SECONDS = 1.0
 
+OPTIONS = ("place", "checkpoint", "mode", "until", "again", "enabled")
+
 Mode = Literal["event", "processing"]
 Rule = Callable[[int, bool], float | None]
 # (last committed batch, whether it ran since the start) -> when a batch is due, in ms since 1970; None for never
 
 
-def with_tick(events: DataFrame, place: str, checkpoint: str, mode: Mode) -> DataFrame:
+def with_tick(
+    events: DataFrame, place: str, checkpoint: str, mode: Mode, until: float = math.inf, again: bool = False
+) -> DataFrame:
     """Add the tick to a stream: the same columns, rows and watermarks, and batches without rows when they are due.
 
     In mode ``"event"`` a batch is due when the last one has raised the watermark. In mode ``"processing"`` it is due
@@ -45,7 +58,8 @@ def with_tick(events: DataFrame, place: str, checkpoint: str, mode: Mode) -> Dat
     ``{"batch_id": 7, "deadline_ms": 1700000000000}``, or null for no deadline. Every batch replaces the file at its
     end, and a file of any batch but the last says nothing. Where only the driver reaches `place` and `checkpoint`,
     they are what `unskew.spark.served` returns. As in Spark, no batch is due if
-    ``spark.sql.streaming.noDataMicroBatches.enabled`` is false.
+    ``spark.sql.streaming.noDataMicroBatches.enabled`` is false. Time stands still after `until`, in seconds since 1970.
+    With `again` the last batch counts as one that ran since the start: see `unskew.spark.until_quiet`.
     """
     if not events.isStreaming:
         raise ArgumentError("a tick is for streams, these rows are static", where="events")
@@ -58,8 +72,8 @@ def with_tick(events: DataFrame, place: str, checkpoint: str, mode: Mode) -> Dat
     reader = spark.readStream.format(NAME).schema(StructType(fields))
     if spark.conf.get(NAMED_SOURCES, None) == "true":
         reader = reader.name(NAME)
-    options = {"place": place, "checkpoint": checkpoint, "mode": mode, "enabled": spark.conf.get(NO_DATA_BATCHES)}
-    return events.union(reader.options(**options).load())
+    values = (place, checkpoint, mode, str(until), str(again), spark.conf.get(NO_DATA_BATCHES))
+    return events.union(reader.options(**dict(zip(OPTIONS, values, strict=True))).load())
 
 
 class Tick(DataSource):
@@ -72,22 +86,35 @@ class Tick(DataSource):
     def schema(self) -> StructType:
         raise ArgumentError("the tick has the columns of the stream it is for", hint="call with_tick")
 
-    def streamReader(self, schema: StructType) -> TickReader:  # noqa: N802
-        checkpoint, place = files_at(self.options["checkpoint"]), files_at(self.options["place"])
-        rule = partial(RULES[self.options["mode"]], checkpoint, place)
-        return TickReader(checkpoint, rule if self.options["enabled"] == "true" else lambda batch, ran: None)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        reader = tick_reader(*(self.options[name] for name in OPTIONS))
+        return stream_reader(reader, reader.last_offset)
+
+
+def tick_reader(place: str, checkpoint: str, mode: str, until: str, again: str, enabled: str) -> TickReader:
+    """Return the reader of a tick with these options; see `with_tick`."""
+    files = files_at(checkpoint)
+    rule = partial(RULES[mode], files, files_at(place)) if enabled == "true" else never
+    return TickReader(files, rule, until=float(until), again=again == "True")
 
 
 class TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Counts up by one whenever a batch is due. Lives in a Python process beside the driver, one for each start."""
 
-    def __init__(self, checkpoint: FileReader, rule: Rule, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        checkpoint: FileReader,
+        rule: Rule,
+        clock: Callable[[], float] = time.time,
+        until: float = math.inf,
+        again: bool = False,
+    ) -> None:
         self.checkpoint, self.rule, self.clock = checkpoint, rule, clock
         self.patient = not isinstance(checkpoint, LocalFiles)
         self.batch = last_committed(checkpoint)
-        self.deadline_ms = rule(self.batch, False) if self.batch >= 0 else None
+        self.deadline_ms = rule(self.batch, again) if self.batch >= 0 else None
         self.asked = self.looked = float("-inf")
-        self.until = float("inf")
+        self.until = until
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {TICK_KEY: 0}
@@ -108,6 +135,12 @@ class TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         return iter(())
+
+    def last_offset(self) -> dict[str, int]:
+        """Return the offset of the last batch that Spark has written down, committed or not."""
+        self._follow()
+        planned = self.checkpoint.read_or_none(f"offsets/{self.batch + 1}") is not None
+        return tick_offset(self.checkpoint, self.batch + planned)
 
     def due(self) -> bool:
         """Tell whether a batch is due, now that the last one is committed."""
@@ -155,6 +188,11 @@ def processing_deadline(checkpoint: FileReader, place: FileReader, batch: int, r
     if not isinstance(deadline, int | float | None):
         raise CheckpointError("a deadline is a number or null", where=TICK_FILE, got=deadline)
     return deadline if of_batch == batch else None
+
+
+def never(batch: int, ran: bool) -> float | None:
+    """Return no deadline, where the user has turned batches without rows off."""
+    return None
 
 
 RULES = {"event": event_deadline, "processing": processing_deadline}

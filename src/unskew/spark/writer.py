@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from unskew.errors import ArgumentError
 from unskew.operators import Operator
@@ -29,7 +30,8 @@ from unskew.spark.paths import qualified
 from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
 from unskew.spark.sinks import FILE_FORMATS, Sink, make_sink, make_table_sink
-from unskew.spark.tick import with_tick
+from unskew.spark.until_quiet import start_with_tick
+from unskew.spark.versions import PARTITIONS_BY_ID
 from unskew.state.files import Files
 
 if TYPE_CHECKING:
@@ -162,10 +164,7 @@ class BalancedWriter:
         name = check_checkpoint(checkpoint, log, identity, operator)
         sink = sink_of(identity=name, schema=stage.output_schema)
         log.files.probe()
-        events, ticking = stage.events, operator.deadline is not None and operator.time_mode != "none"
-        if ticking:
-            mode: Any = operator.time_mode
-            events = with_tick(events, _for_tick(log.files), _for_tick(checkpoint), mode)
+        ticking = operator.deadline is not None and operator.time_mode != "none"
         initial = None
         if stage.initial is not None and stage.initial_rows is not None:
             # a view, since the callback may run in another process; it stays, as nothing says when Spark has copied it
@@ -173,16 +172,26 @@ class BalancedWriter:
             stage.initial_rows.createOrReplaceTempView(view)
             initial = partial(_initial, stage.initial, view, operator)
         engine = Engine(operator, settings, log, name, stage.shuffled)
-        anchors = Anchors() if on_cluster(spark) else None
+        anchors = Anchors() if PARTITIONS_BY_ID and on_cluster(spark) else None
         callback = Callback(
             engine, checkpoint, sink, stage.key, stage.cores, stage.output_schema, ticking, initial, anchors
         )
-        writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
-        if self._trigger:
-            writer = writer.trigger(**self._trigger)
-        if self._name:
-            writer = writer.queryName(self._name)
-        return BalancedQuery(writer.start(), log, settings, spark)
+
+        def start(events: DataFrame) -> StreamingQuery:
+            writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
+            if self._trigger:
+                writer = writer.trigger(**self._trigger)
+            if self._name:
+                writer = writer.queryName(self._name)
+            return writer.start()
+
+        if ticking:
+            mode: Any = operator.time_mode
+            places, to_the_end = (_for_tick(log.files), _for_tick(checkpoint)), bool(self._trigger.get("availableNow"))
+            query = start_with_tick(start, stage.events, *places, mode, to_the_end)
+        else:
+            query = start(stage.events)
+        return BalancedQuery(query, log, settings, spark)
 
     def _settings(self) -> Settings:
         settings = self._stage.settings

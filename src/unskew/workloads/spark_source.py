@@ -10,11 +10,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError
+from unskew.spark.versions import require_spark
+from unskew.spark.versions.arrow import from_arrow_schema
+from unskew.spark.versions.sources import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from unskew.workloads.base import Workload
 from unskew.workloads.options import whole_number, workload
 from unskew.workloads.span import Span
@@ -100,6 +106,7 @@ class WorkloadSource(DataSource):
         return WorkloadReader(Reading.from_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        require_spark((4, 2), "a stream of a workload", hint="write its intervals to files, and read those")
         return WorkloadStreamReader(Reading.from_options(self.options))
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 
 from unskew.errors import ArgumentError
@@ -21,6 +20,7 @@ from unskew.spark.batch.functions import GroupCalls, wants_key
 from unskew.spark.batch.routing import placed
 from unskew.spark.batch.statistics import key_statistics
 from unskew.spark.per_key import ArrowSettings
+from unskew.spark.versions.arrow import to_arrow_schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.routing.table import RoutingTable
 from unskew.runtime.cutting import cut
@@ -18,6 +17,8 @@ from unskew.runtime.prepare import ROWS_PACKED_AT_ONCE, with_hashes
 from unskew.runtime.route import parcels
 from unskew.runtime.wire import HASH_COLUMN, PARCELS, unpack
 from unskew.spark.jobs import Numbered
+from unskew.spark.versions.arrow import from_arrow_schema
+from unskew.spark.versions.shuffle import repartition_by_id
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def placed(inputs: Sequence[tuple[DataFrame, tuple[str, ...]]], table: RoutingTa
         rows.mapInArrow(Numbered(BatchRouter(key, table)), schema).withColumn("side", sql.lit(side))
         for side, (rows, key) in enumerate(inputs)
     ]
-    return reduce(DataFrame.unionAll, routed).repartitionById(table.channels, sql.col("task"))
+    return repartition_by_id(reduce(DataFrame.unionAll, routed), table.channels, "task")
 
 
 def gathered(batches: Iterator[pa.RecordBatch], schemas: tuple[pa.Schema, ...]) -> list[pa.Table]:

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.codec import dump, load
 from unskew.load.statistics import Statistics, add_up, combine
 from unskew.routing.lookup import slot_of
 from unskew.runtime.prepare import with_hashes
 from unskew.runtime.wire import record_batch
+from unskew.spark.versions.arrow import from_arrow_schema
 
 COUNTED = pa.schema([("statistics", pa.binary())])
 HASHES_HELD = 1 << 20

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.conversion import ArrowBatchTransformer, PandasToArrowConversion
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+from unskew.spark.versions.arrow import arrow_to_pandas, pandas_to_arrow, to_arrow_schema
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,15 @@ class ArrowSettings:
 
     def to_pandas(self, rows: pa.RecordBatch) -> list[pd.Series[Any]]:
         """Return the columns as Spark shows them to a pandas function."""
-        series: list[Any] = ArrowBatchTransformer.to_pandas(
-            rows, timezone=self.timezone, prefer_int_ext_dtype=self.nullable_integers
-        )
-        return series
+        return arrow_to_pandas(rows, self.timezone, self.nullable_integers)
 
     def to_arrow(self, columns: Sequence[pd.Series[Any]], schema: StructType) -> pa.RecordBatch:
         """Return a function's output, one series per field, as Spark reads it."""
-        return PandasToArrowConversion.convert(
-            list(columns),
+        return pandas_to_arrow(
+            columns,
             schema,
             timezone=self.timezone,
-            safecheck=self.safe_casts,
-            arrow_cast=True,
-            assign_cols_by_name=self.columns_by_name,
-            int_to_decimal_coercion_enabled=self.integers_to_decimals,
+            safe=self.safe_casts,
+            by_name=self.columns_by_name,
+            integers_to_decimals=self.integers_to_decimals,
         )

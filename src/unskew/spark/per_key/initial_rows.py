@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import ColumnError
 from unskew.operators import Clock
@@ -23,6 +22,7 @@ from unskew.runtime.wire import PARCELS, STATE
 from unskew.spark.jobs import Numbered
 from unskew.spark.per_key.calls import Blaming, described
 from unskew.spark.per_key.processor import Processor
+from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state.chunks import Columns
 from unskew.state.groups import Groups, group_rows
 

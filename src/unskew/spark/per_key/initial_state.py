@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.errors import CheckpointError, ColumnError
 from unskew.operators.presum import quoted
@@ -25,6 +24,7 @@ from unskew.spark.check import require_frame
 from unskew.spark.jobs import Numbered
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.calls import STATE, TIMEOUT
+from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state.chunks import Columns
 
 NATIVE_OPERATOR = "applyInPandasWithState"

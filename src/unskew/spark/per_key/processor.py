@@ -17,7 +17,6 @@ from pyarrow import types
 from pyspark.errors import PySparkRuntimeError
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql import Row
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessor, TimerValues
 from pyspark.sql.types import StructType
 
@@ -36,6 +35,7 @@ from unskew.spark.per_key.processor_handle import (
 from unskew.spark.per_key.slabs import is_late, on_time, slabs, without_warm_up
 from unskew.spark.per_key.spark_values import SparkValues
 from unskew.spark.per_key.state_variables import DEADLINE, TIMERS
+from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state import Groups, KeyedState
 
 TIME_MODES: dict[str, tuple[str, TimeMode]] = {

@@ -10,12 +10,12 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark_types
-from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.types import DataType, StructType
 
 from unskew.errors import ArgumentError
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.plain_values import PlainValues, State, to_python
+from unskew.spark.versions.arrow import arrow_to_tuples
 
 Convert = Callable[[Any], Any]
 
@@ -82,8 +82,7 @@ class SparkValues(PlainValues):
         if self._plain[position] is not None:
             return to_python(column)
         table = pa.Table.from_arrays([column], [field.name])
-        rows: list[Any] = ArrowTableToRowsConversion.convert(table, StructType([field]), return_as_tuples=True)
-        return [row[0] for row in rows]
+        return [row[0] for row in arrow_to_tuples(table, StructType([field]))]
 
     def column_to_arrow(self, values: Sequence[Any], position: int) -> pa.Array:
         spark_type, arrow_type = self._schema.fields[position].dataType, self.kind.field(position).type
