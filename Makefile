@@ -9,12 +9,12 @@ unexport PYTHONPATH PYTHONHOME SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_CONN
 unexport PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYSPARK_SUBMIT_ARGS HADOOP_CONF_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs test-all test-connect bench chaos doctor lock clean
+.PHONY: help setup demo test check docs test-all test-connect test-versions bench chaos doctor lock clean
 
 help:  ## show this list
 	@echo "make demo and make test are all it takes; nothing needs to be installed first."
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 setup:  ## create .venv with the locked packages; at once when nothing has changed
 	@scripts/setup.sh
@@ -30,6 +30,9 @@ test-all: check  ## everything, the long tests too
 
 test-connect: setup  ## the tests of Spark Connect, on a server of their own
 	UNSKEW_TEST_CONNECT=1 $(PY) -m pytest -p no:xdist tests/spark/connect $(ARGS)
+
+test-versions: setup  ## the core suite on each version of Spark and Python, and their table (ARGS="--only 4.0/3.11")
+	@$(PY) tests/versions --page docs/reference/compatibility.md $(ARGS)
 
 check: setup docs  ## lint, format, types and documentation only
 	$(PY) -m ruff check src tests
@@ -56,5 +59,5 @@ lock: setup  ## resolve the dependencies anew into requirements/lock.txt (ARGS=-
 	@scripts/lock.sh $(ARGS)
 
 clean:  ## remove .venv, caches and artifacts
-	rm -rf .venv $(ARTIFACTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .versions $(ARTIFACTS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,7 @@ CORE = {
 }
 HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
 ABOVE = {
+    "versions",
     "spark",
     "kafka",
     "workloads",
@@ -46,6 +47,7 @@ ABOVE = {
     "cli",
 }
 USERS_OF_PYSPARK = (
+    "unskew.versions",
     "unskew.spark",
     "unskew.kafka.spark_gateway",
     "unskew.kafka.spark_rows",
@@ -106,6 +108,18 @@ def test_every_part_has_its_place():
 def test_the_core_imports_nothing_above_it(name):
     above = {found for found in imports_of(MODULES[name]) if part(found) in ABOVE}
     assert above == set()
+
+
+DIFFERENT = ("pyspark.sql.conversion", "pyspark.sql.pandas", "pyspark.sql.streaming.datasource", "repartitionById")
+"""What is not the same in all versions of Spark that unskew runs on."""
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_differs_between_versions_of_spark_is_in_one_place(name):
+    """`unskew.spark.anchors` runs from the version on that has what it needs."""
+    text = MODULES[name].read_text(encoding="utf-8")
+    if part(name) != "versions" and name != "unskew.spark.anchors":
+        assert [each for each in DIFFERENT if f"{each}." in text or f"{each} " in text or f".{each}(" in text] == []
 
 
 STAGES = ("state", "operators", "runtime")

@@ -55,7 +55,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 @pytest.mark.parametrize("name", ["requirements", "pyproject.toml", "Makefile", ".ci/run", "scripts"])
 def test_no_address_of_a_registry(name):
     path = ROOT / name
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+    for file in filter(Path.is_file, sorted(path.iterdir()) if path.is_dir() else [path]):
         assert "://" not in file.read_text()
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 import unskew
 from unskew.runtime.wire import PARCELS
 from unskew.spark.anchors import Anchors, arrived, on_cluster
 from unskew.testing import write_batches
+from unskew.versions.arrow import from_arrow_schema
 
 PATIENCE_SECONDS = 60
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.conversion import ArrowBatchTransformer
 
 from unskew.spark.per_key import ArrowSettings
 from unskew.spark.per_key.frames import Cutter, Frames, key_tuples
+from unskew.versions import SPARK
 
 TYPES = {
     "int": pa.int32(),
@@ -76,6 +76,15 @@ def grouped_rows(seed: int) -> tuple[pa.RecordBatch, np.ndarray]:
 def as_spark_does(rows: pa.RecordBatch, shown_by: ArrowSettings) -> pd.DataFrame:
     """Convert the rows of one key, which lie alone in their batch, as Spark's worker does."""
     rows = rows.take(pa.array(np.arange(rows.num_rows)))
+    if SPARK < (4, 2):
+        from pyspark.sql.pandas.serializers import ArrowStreamPandasUDFSerializer
+
+        worker = ArrowStreamPandasUDFSerializer(shown_by.timezone, False, True)
+        place = () if SPARK < (4, 1) else (0,)
+        columns = zip(rows.schema.names, rows.columns, strict=True)
+        return pd.concat([worker.arrow_to_pandas(column, *place).rename(name) for name, column in columns], axis=1)
+    from pyspark.sql.conversion import ArrowBatchTransformer
+
     series = ArrowBatchTransformer.to_pandas(
         rows,
         timezone=shown_by.timezone,

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 
 import unskew
@@ -25,6 +24,7 @@ from unskew.spark.per_key import LeanFunction, Rows, initial_parcels, state_of
 from unskew.spark.per_key.initial_state import check_initial_state
 from unskew.state import KeyedState, MemoryStore
 from unskew.testing import write_batches
+from unskew.versions.arrow import from_arrow_schema
 
 pytestmark = pytest.mark.spark
 

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException, PySparkRuntimeError, PySparkTypeError
 from pyspark.sql import types as T
-from pyspark.sql.conversion import PandasToArrowConversion
 
 from unskew.errors import ArgumentError
 from unskew.spark.per_key import ArrowSettings
 from unskew.spark.per_key.frame_output import FrameOutput
 from unskew.spark.per_key.rows import RowOutput
+from unskew.versions import SPARK
+from unskew.versions.arrow import to_arrow_schema
 
 ZONE = "America/New_York"
 SCHEMA = (
@@ -34,6 +35,15 @@ SCHEMA = (
 def as_spark_does(frames: list[pd.DataFrame], schema: T.StructType) -> pa.RecordBatch:
     """Join frames as Spark's worker does, without its padding."""
     joined = pd.concat(frames, ignore_index=True)
+    if SPARK < (4, 2):
+        from pyspark.sql.pandas.serializers import ArrowStreamPandasUDFSerializer
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        worker = ArrowStreamPandasUDFSerializer(ZONE, False, True, arrow_cast=SPARK >= (4, 1))
+        rows = worker._create_struct_array(joined, to_arrow_type(schema))
+        return pa.RecordBatch.from_struct_array(rows).cast(to_arrow_schema(schema, timezone=ZONE))
+    from pyspark.sql.conversion import PandasToArrowConversion
+
     return PandasToArrowConversion.convert(
         joined, schema, timezone=ZONE, safecheck=False, arrow_cast=True, assign_cols_by_name=True
     )

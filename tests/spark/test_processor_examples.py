@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.tws_tester import TwsTester as SparksTester
 
 import unskew
 from unskew.testing import TwsTester, write_batches
+from unskew.versions.arrow import from_arrow_schema
 
 pytestmark = pytest.mark.spark
 

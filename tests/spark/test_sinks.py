@@ -367,9 +367,8 @@ def test_committed_batches_are_read_in_any_session_and_once(spark, tmp_path: Pat
 
 
 def test_only_committed_batches_are_offered_and_lost_ones_are_noticed(tmp_path: Path) -> None:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable
-
     from unskew.spark.committed import CommittedReader
+    from unskew.versions.sources import ReadAllAvailable
 
     log, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     reader = CommittedReader(str(log), str(checkpoint), 2, StructType().add("n", "long"))

@@ -124,10 +124,10 @@ def test_inputs_that_do_not_fit_are_refused(spark, tmp_path: Path) -> None:
 
 
 def test_only_committed_batches_are_read(tmp_path: Path) -> None:
-    from pyspark.sql.streaming.datasource import ReadAllAvailable
     from pyspark.sql.types import StructType
 
     from unskew.spark.committed import CommittedReader
+    from unskew.versions.sources import ReadAllAvailable
 
     log, checkpoint = tmp_path / "log", tmp_path / "checkpoint"
     reader = CommittedReader(str(log), str(checkpoint), 2, StructType().add("n", "long"))

@@ -20,8 +20,8 @@ from unskew.errors import ArgumentError, CheckpointError
 from unskew.spark.offsets import LocalFiles, find_tick, next_watermark_ms, only_tick_advanced, read_facts
 from unskew.spark.tick import TickReader, event_deadline, processing_deadline, with_tick
 from unskew.spark.until_quiet import start_with_tick
-from unskew.spark.versions import SPARK
 from unskew.testing import write_batches
+from unskew.versions import SPARK
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
@@ -223,7 +223,7 @@ class TestEventTime:
         assert watermarks(query.checkpoint) == native.watermarks
         assert batches[-1][2] == {"min": 29, "max": 39}[policy]
 
-    @pytest.mark.skipif(SPARK < (4, 2), reason="sources have names since Spark 4.2")
+    @pytest.mark.skipif(SPARK < (4, 3), reason="offsets have the names of their sources since Spark 4.3")
     def test_sources_with_names_are_told_apart(self, spark: SparkSession, tmp_path: Path) -> None:
         data = write_batches(tmp_path / "data", [table(0, 5), table(10)])
         spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")

@@ -21,6 +21,9 @@ class Version:
     spark: str
     python: str
 
+    def __str__(self) -> str:
+        return f"{self.spark}/{self.python}"
+
     @property
     def home(self) -> Path:
         return HOME / f"spark-{self.spark}-python-{self.python}"
@@ -65,7 +68,24 @@ class Version:
         stamp.write_text(made_from)
         return str(python)
 
+    def exact(self, python: str) -> list[str]:
+        """Return the versions of Spark and Python of the environment, with their patches."""
+        code = "import platform, pyspark; print(pyspark.__version__, platform.python_version())"
+        return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
     def _fingerprint(self, interpreter: str) -> str:
         files = [*self.locks, ROOT / "pyproject.toml", Path(__file__)]
         digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
         return f"{digest.hexdigest()} {interpreter} {ROOT}\n"
+
+
+MATRIX = tuple(
+    Version(spark, python)
+    for spark, pythons in {
+        "4.0": ("3.11", "3.12"),
+        "4.1": ("3.11",),
+        "4.2": ("3.11",),
+        "4.3": ("3.11", "3.12", "3.13"),
+    }.items()
+    for python in pythons
+)

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from unskew.errors import ArgumentError
+from unskew.versions.sources import ReadAllAvailable, ReadMaxRows
 from unskew.workloads import workload
 from unskew.workloads.spark_source import Reading, Slice, WorkloadReader, WorkloadSource, WorkloadStreamReader, register
 

@@ -13,7 +13,7 @@ from unskew.kafka.decision import FIRST_IN_BLOCK, Route
 from unskew.kafka.lookup import RouteTable
 from unskew.kafka.messages import DATA, FLAG, LANE_SIGN, NAMES, SEQUENCE
 from unskew.kafka.spark_kafka import constant, murmur2, place_of
-from unskew.spark.versions.shuffle import repartition_by_id
+from unskew.versions.shuffle import repartition_by_id
 
 if TYPE_CHECKING:
     from unskew.kafka.spark_gateway import Gateway

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from unskew.errors import ArgumentError, SessionError
 from unskew.packages import needed_packages
 from unskew.spark.internals import is_connect, is_stopped
-from unskew.spark.versions import NEWEST, OLDEST, spoken
+from unskew.versions import NEWEST, OLDEST, spoken
 
 ON_WORKERS = ("pyspark", "pyarrow", "pandas", "numpy", "numba", "protobuf")  # what the Python workers import
 INSTALL = "in the shell, then start Python anew:"

@@ -26,15 +26,15 @@ from unskew.errors import CheckpointError, require_number
 from unskew.spark.check import check_session
 from unskew.spark.file_sink import DONE, data_files
 from unskew.spark.paths import qualified
-from unskew.spark.versions.arrow import to_arrow_schema
-from unskew.spark.versions.sources import (
+from unskew.state.files import located
+from unskew.versions.arrow import to_arrow_schema
+from unskew.versions.sources import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
     stream_reader,
 )
-from unskew.state.files import located
 
 FORMAT = "unskew-committed"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"

@@ -13,8 +13,8 @@ from unskew.runtime.record import Output
 from unskew.runtime.wire import unpack
 from unskew.spark.hadoop import contents, taken_in
 from unskew.spark.settings import session_settings
-from unskew.spark.versions.arrow import to_arrow_schema
 from unskew.state.files import Files, Piece
+from unskew.versions.arrow import to_arrow_schema
 
 # Let Spark keep recorded rows as Arrow until a task reads them, else the driver makes a row object of each at once.
 NO_LOCAL_RELATION = {"spark.sql.execution.arrow.localRelationThreshold": "0"}

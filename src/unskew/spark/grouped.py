@@ -21,7 +21,7 @@ from unskew.spark.columns import Aggregates, Span, from_dict, numeric_columns, s
 from unskew.spark.inputs import EVENT_TIME_MARK, arrow_schema
 from unskew.spark.plans import has_shuffle
 from unskew.spark.stage import Stage
-from unskew.spark.versions.arrow import from_arrow_schema
+from unskew.versions.arrow import from_arrow_schema
 
 WATERMARK_MARK = "spark.watermarkDelayMs"
 

@@ -24,12 +24,12 @@ from pyspark.sql import functions as sql
 from unskew.errors import CheckpointError
 from unskew.runtime.wire import PIECES
 from unskew.spark.internals import is_connect, java_and_hadoop
-from unskew.spark.versions.arrow import from_arrow_schema
-from unskew.spark.versions.shuffle import repartition_by_id
 from unskew.state.arrow_place import S3_SCHEMES, is_local
 from unskew.state.carried import CarriedFiles
 from unskew.state.files import Files, Piece
 from unskew.state.local_disk import SCRATCH
+from unskew.versions.arrow import from_arrow_schema
+from unskew.versions.shuffle import repartition_by_id
 
 WRITES_AT_ONCE = 8
 BYTES_OVER_PY4J = 1 << 16  # more goes through a temporary file: Py4J sends bytes as text, 5 MB a second

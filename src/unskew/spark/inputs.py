@@ -13,7 +13,7 @@ from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.base import EVENT_TIME_METADATA, INPUT, TIME
 from unskew.spark.check import require_frame
 from unskew.spark.plans import watermark_columns
-from unskew.spark.versions.arrow import to_arrow_schema
+from unskew.versions.arrow import to_arrow_schema
 
 EVENT_TIME_MARK = "unskew.event_time"
 

@@ -22,8 +22,8 @@ from unskew.runtime.wire import COUNT_COLUMN, LAST, PACKS, PARCELS, PLACE_COLUMN
 from unskew.spark.anchors import Anchors, arrived
 from unskew.spark.hadoop import contents
 from unskew.spark.settings import session_settings
-from unskew.spark.versions.arrow import from_arrow_schema
-from unskew.spark.versions.shuffle import repartition_by_id
+from unskew.versions.arrow import from_arrow_schema
+from unskew.versions.shuffle import repartition_by_id
 
 Batches = Iterator[pa.RecordBatch]
 Initial = Callable[[SparkSession, Work], DataFrame]  # gives state to begin with, as parcels

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from unskew.errors import SECRET, SessionError
 from unskew.java import HOW_TO_INSTALL, find_java
 from unskew.machine import cores, memory_bytes
-from unskew.spark.versions import CHECKPOINT_FILES
+from unskew.versions import CHECKPOINT_FILES
 
 DEFAULTS = {
     "spark.sql.shuffle.partitions": "4",

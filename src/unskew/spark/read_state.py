@@ -13,11 +13,11 @@ from unskew.runtime.log import RecordLog
 from unskew.spark.check import check_session
 from unskew.spark.hadoop import checkpoint_files, contents, taken_in
 from unskew.spark.paths import qualified
-from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state.chunks import Columns
 from unskew.state.files import Files, Piece
 from unskew.state.keyed_state import KeyedState
 from unskew.state.piece_store import PieceStore
+from unskew.versions.arrow import from_arrow_schema
 
 SLOTS = 1
 

@@ -29,7 +29,7 @@ from unskew.spark.offsets import (
     watermark_ms,
 )
 from unskew.spark.served import DRIVER, ServedFiles
-from unskew.spark.versions.sources import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
+from unskew.versions.sources import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, stream_reader
 
 NAME = "unskew_tick"
 TICK_FILE = "tick"

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unskew.spark.offsets import last_committed
 from unskew.spark.settings import session_settings
 from unskew.spark.tick import NO_DATA_BATCHES, Mode, files_at, tick_reader, with_tick
-from unskew.spark.versions.sources import LIMITS_READS
+from unskew.versions.sources import LIMITS_READS
 
 # Spark asks a source that does not know the trigger once, at the start, instead of taking all there is in one batch.
 ASK_ONCE = {"spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true"}

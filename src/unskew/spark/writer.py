@@ -31,8 +31,8 @@ from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
 from unskew.spark.sinks import FILE_FORMATS, Sink, make_sink, make_table_sink
 from unskew.spark.until_quiet import start_with_tick
-from unskew.spark.versions import PARTITIONS_BY_ID
 from unskew.state.files import Files
+from unskew.versions import PARTITIONS_BY_ID
 
 if TYPE_CHECKING:
     from unskew.spark.stage import Stage

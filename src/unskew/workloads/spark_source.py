@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError
-from unskew.spark.versions import require_spark
-from unskew.spark.versions.arrow import from_arrow_schema
-from unskew.spark.versions.sources import (
+from unskew.versions import require_spark
+from unskew.versions.arrow import from_arrow_schema
+from unskew.versions.sources import (
     ReadAllAvailable,
     ReadLimit,
     ReadMaxRows,

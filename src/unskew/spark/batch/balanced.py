@@ -20,7 +20,7 @@ from unskew.spark.batch.functions import GroupCalls, wants_key
 from unskew.spark.batch.routing import placed
 from unskew.spark.batch.statistics import key_statistics
 from unskew.spark.per_key import ArrowSettings
-from unskew.spark.versions.arrow import to_arrow_schema
+from unskew.versions.arrow import to_arrow_schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from unskew.runtime.prepare import ROWS_PACKED_AT_ONCE, with_hashes
 from unskew.runtime.route import parcels
 from unskew.runtime.wire import HASH_COLUMN, PARCELS, unpack
 from unskew.spark.jobs import Numbered
-from unskew.spark.versions.arrow import from_arrow_schema
-from unskew.spark.versions.shuffle import repartition_by_id
+from unskew.versions.arrow import from_arrow_schema
+from unskew.versions.shuffle import repartition_by_id
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from unskew.load.statistics import Statistics, add_up, combine
 from unskew.routing.lookup import slot_of
 from unskew.runtime.prepare import with_hashes
 from unskew.runtime.wire import record_batch
-from unskew.spark.versions.arrow import from_arrow_schema
+from unskew.versions.arrow import from_arrow_schema
 
 COUNTED = pa.schema([("statistics", pa.binary())])
 HASHES_HELD = 1 << 20

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from unskew.spark.versions.arrow import arrow_to_pandas, pandas_to_arrow, to_arrow_schema
+from unskew.versions.arrow import arrow_to_pandas, pandas_to_arrow, to_arrow_schema
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from unskew.runtime.wire import PARCELS, STATE
 from unskew.spark.jobs import Numbered
 from unskew.spark.per_key.calls import Blaming, described
 from unskew.spark.per_key.processor import Processor
-from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state.chunks import Columns
 from unskew.state.groups import Groups, group_rows
+from unskew.versions.arrow import from_arrow_schema
 
 
 def handled_parcels(key: tuple[str, ...], rows: DataFrame, processor: Processor, work: Work) -> DataFrame:

@@ -24,8 +24,8 @@ from unskew.spark.check import require_frame
 from unskew.spark.jobs import Numbered
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.calls import STATE, TIMEOUT
-from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state.chunks import Columns
+from unskew.versions.arrow import from_arrow_schema
 
 NATIVE_OPERATOR = "applyInPandasWithState"
 

@@ -35,8 +35,8 @@ from unskew.spark.per_key.processor_handle import (
 from unskew.spark.per_key.slabs import is_late, on_time, slabs, without_warm_up
 from unskew.spark.per_key.spark_values import SparkValues
 from unskew.spark.per_key.state_variables import DEADLINE, TIMERS
-from unskew.spark.versions.arrow import from_arrow_schema
 from unskew.state import Groups, KeyedState
+from unskew.versions.arrow import from_arrow_schema
 
 TIME_MODES: dict[str, tuple[str, TimeMode]] = {
     "none": (NO_TIME, "none"),

@@ -18,7 +18,7 @@ from unskew.spark.per_key.frame_output import FrameOutput
 from unskew.spark.per_key.frames import Frames, key_tuples
 from unskew.spark.per_key.plain_values import together
 from unskew.spark.per_key.processor import Keys, Output, Processor
-from unskew.spark.versions.arrow import to_arrow_schema
+from unskew.versions.arrow import to_arrow_schema
 
 
 class PandasProcessor(Processor):

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructType
 from unskew.errors import ArgumentError
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.plain_values import PlainValues, State, to_python
-from unskew.spark.versions.arrow import arrow_to_tuples
+from unskew.versions.arrow import arrow_to_tuples
 
 Convert = Callable[[Any], Any]
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from unskew.testing import write_batches
+from unskew.versions.arrow import from_arrow_schema
 from unskew.workloads import Workload
 from unskew.workloads.fluctuation import Fluctuation
 from unskew.workloads.key_shift import KeyShift

@@ -12,7 +12,7 @@ from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.pandas import types as pandas_types
 from pyspark.sql.types import StructType
 
-from unskew.spark.versions import SPARK
+from unskew.versions import SPARK
 
 # Arrow: since 4.2 timestamps have the zone of the session in Python, before they have UTC.
 ZONES = SPARK >= (4, 2)

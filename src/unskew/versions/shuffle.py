@@ -7,7 +7,7 @@ from functools import lru_cache
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from unskew.spark.versions import PARTITIONS_BY_ID
+from unskew.versions import PARTITIONS_BY_ID
 
 
 def repartition_by_id(rows: DataFrame, count: int, column: str) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import datasource
 
-from unskew.spark.versions import SPARK
+from unskew.versions import SPARK
 
 __all__ = [
     "LIMITS_READS",
