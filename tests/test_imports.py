@@ -31,9 +31,8 @@ CORE = {
     "operators",
     "runtime",
 }
-HELPERS = {"java", "packages", "machine"}  # look at the machine, know nothing of streams
+HELPERS = {"java", "packages", "machine", "versions"}  # look at the machine, know nothing of streams
 ABOVE = {
-    "versions",
     "spark",
     "kafka",
     "workloads",
@@ -47,7 +46,9 @@ ABOVE = {
     "cli",
 }
 USERS_OF_PYSPARK = (
-    "unskew.versions",
+    "unskew.versions.arrow",
+    "unskew.versions.shuffle",
+    "unskew.versions.sources",
     "unskew.spark",
     "unskew.kafka.spark_gateway",
     "unskew.kafka.spark_rows",

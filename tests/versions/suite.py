@@ -29,6 +29,7 @@ CORE = (
     "tests/spark/test_versions.py",
     "tests/spark/test_windows.py",
     "tests/spark/batch",
+    "tests/operators/test_aggregate_percentile.py",
     "tests/operators/test_interval_join.py",
     "tests/operators/test_table_join.py",
 )

@@ -18,6 +18,7 @@ from unskew.operators.base import Floats, Numbers
 from unskew.operators.lists import spread_out, starts_of
 from unskew.operators.reductions import take_rows
 from unskew.state.index import fixed
+from unskew.versions.percentiles import interpolated
 
 _DEFAULT_ACCURACY = 10_000
 _MOST_ACCURACY = 2**31 - 1
@@ -28,7 +29,7 @@ _MANY, _FEW = 4, 2
 class Percentile(Bag):
     """``percentile(x, 0.9)``: the value below which nine tenths of the values lie, exactly, as in Spark.
 
-    Between two values it is interpolated, in doubles, as Spark does since 4.3: next to an infinite value it may be NaN.
+    Between two values it is interpolated, in doubles, as Spark does: next to an infinite value it may be NaN.
     NaN is the greatest value.
 
     The state of a key is all its different values and how often each occurred, so it grows with them, without a bound.
@@ -63,7 +64,7 @@ class Percentile(Bag):
         low, high = (np.searchsorted(up_to[1:], before + at.astype(np.int64), side="right") for at in (lower, higher))
         least, most = (_doubles(take_rows(values, np.where(nothing, _NONE, at))) for at in (low, high))
         with np.errstate(invalid="ignore", over="ignore"):
-            between = least + (place - lower) * (most - least)  # Spark's way since 4.3, to the last digit
+            between = interpolated(least, most, place - lower)
         return pa.array(np.where(low == high, least, between), mask=nothing)
 
 

@@ -5,14 +5,32 @@ Functions have the form of the newest version. Each says what older versions lac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-
-import pyspark
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 from unskew.errors import SessionError
 
 OLDEST, NEWEST = (4, 0), (4, 3)
-SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+
+
+def installed() -> str:
+    """Return the version of PySpark. Reads its file, as what runs per key imports no Spark."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SessionError("PySpark is not installed", hint='pip install "pyspark"')
+    loader: Any = spec.loader  # of a folder, or of an archive
+    text = loader.get_data(str(Path(spec.origin).with_name("version.py"))).decode()
+    found = re.search(r"__version__.*[\"'](.+)[\"']", text)
+    if found is None:
+        raise SessionError("PySpark does not say its version", where=spec.origin)
+    return found[1]
+
+
+INSTALLED = installed()
+SPARK = tuple(int(part) for part in INSTALLED.split(".")[:2])
 
 
 def spoken(version: Sequence[int]) -> str:
@@ -23,7 +41,7 @@ def spoken(version: Sequence[int]) -> str:
 def require_spark(version: tuple[int, int], what: str, hint: str | None = None) -> None:
     """Refuse what this version of Spark cannot do."""
     if version > SPARK:
-        raise SessionError(f"{what} needs Spark {spoken(version)} or newer", got=pyspark.__version__, hint=hint)
+        raise SessionError(f"{what} needs Spark {spoken(version)} or newer", got=INSTALLED, hint=hint)
 
 
 # Shuffles by the number of a partition, and so homes for tasks: see `shuffle` and `unskew.spark.anchors`.
