@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from unskew.spark.balance import balance
     from unskew.spark.committed import read_committed
     from unskew.spark.inputs import tagged
+    from unskew.spark.native_state import state_of
     from unskew.spark.per_key import KEEP
     from unskew.spark.read_state import read_state
 
-__all__ = ["KEEP", "__version__", "advise", "balance", "planner", "read_committed", "read_state", "tagged"]
+__all__ = ["KEEP", "__version__", "advise", "balance", "planner", "read_committed", "read_state", "state_of", "tagged"]
 
 __version__ = "0.2.0"
 
@@ -28,6 +29,7 @@ _HOMES = {
     "planner": "unskew.planners",
     "read_committed": "unskew.spark.committed",
     "read_state": "unskew.spark.read_state",
+    "state_of": "unskew.spark.native_state",
     "tagged": "unskew.spark.inputs",
 }
 

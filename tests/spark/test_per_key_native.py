@@ -20,8 +20,8 @@ from unskew.errors import ColumnError
 from unskew.hashing import hash_keys
 from unskew.routing.table import RoutingTable
 from unskew.runtime.wire import STATE, unpack
-from unskew.spark.per_key import LeanFunction, Rows, initial_parcels, state_of
-from unskew.spark.per_key.initial_state import check_initial_state
+from unskew.spark.initial_state import beginning_with, initial_parcels
+from unskew.spark.per_key import LeanFunction, Rows
 from unskew.state import KeyedState, MemoryStore
 from unskew.testing import write_batches
 from unskew.versions.arrow import from_arrow_schema
@@ -137,7 +137,7 @@ def test_the_same_rows_as_spark_alone_then_continue_from_its_state(new_york: Spa
 
     write_batches(tmp_path / "rows", [odd_rows(4)], first=3)
     later = stream(new_york, tmp_path / "later", [odd_rows(4)])
-    before = state_of(new_york, str(tmp_path / "native"))
+    before = unskew.state_of(new_york, str(tmp_path / "native"))
     continued, _ = run(
         unskew.balance(later, keys, channels=2).applyInPandasWithState(*arguments, initial_state=before),
         tmp_path / "continued",
@@ -274,7 +274,7 @@ def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
     assert found == {"ada": ({"n": 5}, 70), "bob": (None, 80), None: ({"n": 6}, None)}, "nothing is known of cy"
 
     with pytest.raises(ColumnError, match=r"lacks a column, got 'state'.*user, shard, state"):
-        check_initial_state(initial.drop("state"), (*operator.key, "state"))
+        beginning_with(initial.drop("state"), operator)
     with pytest.raises(PythonException, match="does not fit the state's type"):
         wrong = initial.selectExpr("user", "shard", "named_struct('n', 'five') as state")
         initial_parcels(wrong, operator, work).toArrow()

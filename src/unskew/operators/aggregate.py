@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
@@ -19,8 +20,9 @@ from unskew.operators.aggregate_order import First, Last, MaxBy, MinBy, Top
 from unskew.operators.aggregate_percentile import Median, Percentile, PercentileApprox
 from unskew.operators.aggregate_sets import CollectSet, CountDistinct
 from unskew.operators.aggregate_variance import StddevPop, StddevSamp, VarPop, VarSamp
-from unskew.operators.base import Clock, Mergeable, refuse_key_names, require_column
+from unskew.operators.base import Clock, Mask, Mergeable, refuse_key_names, require_column, require_state
 from unskew.operators.lists import one_array
+from unskew.operators.native_buffers import BUFFERS, buffers_of, check_buffers, shared_by, state_from_buffers
 from unskew.operators.presum import Presum, quoted
 from unskew.state.groups import Groups
 
@@ -146,6 +148,33 @@ class Aggregate(Mergeable):
         results = [result.finish(_arrays(values, result.state)) for result in self._results]
         return pa.Table.from_arrays([*keys.columns, *results], schema=self.output_schema)
 
+    def state_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Take over the buffers of a native query, too."""
+        if BUFFERS not in schema.names:
+            return super().state_columns(schema)
+        require_state(schema, (*self.key, BUFFERS))
+        self.check_buffers(schema)
+        return (BUFFERS,)
+
+    def taken_over(self, rows: pa.Table) -> tuple[pa.Table, Mask]:
+        if BUFFERS not in rows.column_names:
+            return super().taken_over(rows)
+        return self.from_buffers(one_array(rows.column(BUFFERS))), np.ones(len(rows), np.bool_)
+
+    def check_buffers(self, schema: pa.Schema) -> None:
+        """Refuse the buffers of a native query with other aggregates."""
+        wanted = [buffer for result in self._buffered.values() for buffer in buffers_of(result)]
+        check_buffers(wanted, schema.field(BUFFERS).type)
+
+    def from_buffers(self, buffers: pa.StructArray) -> pa.Table:
+        """Return state (`value_schema`) from the buffers of a native query with the same aggregates."""
+        arrays, start, slices = buffers.flatten(), 0, dict[object, list[pa.Array]]()
+        for shared, result in self._buffered.items():
+            stop = start + len(buffers_of(result))
+            slices[shared], start = arrays[start:stop], stop
+        states = [state_from_buffers(result, slices[self._shared_by(result)]) for result in self._results]
+        return pa.Table.from_arrays(list(chain.from_iterable(states)), self.value_schema.names).cast(self.value_schema)
+
     def presum(self, clock: Clock) -> Presum | None:
         made = [result.sql(*(quoted(column.name) for column in result.columns)) for result in self._results]
         known = [states for states in made if states is not None]
@@ -162,6 +191,17 @@ class Aggregate(Mergeable):
             make(name, tuple(self._field(column) for column in columns), options)
             for name, (make, columns, options) in self._calls.items()
         )
+
+    @property
+    def _buffered(self) -> dict[object, Result]:
+        """The results that Spark keeps buffers of their own for, in their order."""
+        first: dict[object, Result] = {}
+        for result in self._results:
+            first.setdefault(self._shared_by(result), result)
+        return first
+
+    def _shared_by(self, result: Result) -> object:
+        return shared_by(result, any(self.input_schema.field(column.name).nullable for column in result.columns))
 
     def _field(self, column: str) -> pa.Field:
         field = require_column(self.input_schema, column)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -179,6 +179,21 @@ class Operator(ABC):
         """The rows that the user sees; by default the output."""
         return self.output_schema
 
+    def state_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Return the columns that `taken_over` wants of a table of state with this schema, besides the key.
+
+        Raise `ColumnError` if it lacks one. By default these are the columns that ``unskew.read_state`` gives.
+        """
+        names = tuple(beside_key(name, self.key) for name in self.value_schema.names)
+        require_state(schema, (*self.key, *names))
+        return names
+
+    def taken_over(self, rows: pa.Table) -> tuple[pa.Table, Mask]:
+        """Return the state (`value_schema`) that rows of another query's state tell, and which rows tell any."""
+        values = self.value_schema
+        arrays = [rows.column(beside_key(name, self.key)) for name in values.names]
+        return pa.Table.from_arrays(arrays, values.names), np.ones(len(rows), np.bool_)
+
     def taught(self, lesson: bytes) -> Self:
         """Return the operator with the lesson of a batch; only a `Learner` changes."""
         return self
@@ -309,6 +324,18 @@ def require_column(
     if fits is not None and not fits(column.type):
         raise ColumnError(otherwise, where=f"column {name!r}", got=str(column.type))
     return column
+
+
+def beside_key(name: str, key: Iterable[str]) -> str:
+    """Return what a column of state is called beside the key columns."""
+    return f"state_{name}" if name in key else name
+
+
+def require_state(schema: pa.Schema, names: Sequence[str]) -> None:
+    """Raise `ColumnError` if a table of state lacks a column."""
+    missing = [name for name in names if name not in schema.names]
+    if missing:
+        raise ColumnError("the initial state lacks a column", got=missing[0], hint=f"it needs {', '.join(names)}")
 
 
 def refuse_key_names(key: Iterable[str], results: Iterable[str]) -> None:

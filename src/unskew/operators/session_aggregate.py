@@ -73,6 +73,9 @@ class SessionAggregate(Windowed):
     def combined_schema(self) -> pa.Schema:
         return super().combined_schema.append(pa.field(LATE_ROWS, pa.int64()))
 
+    def could_have_made(self, start: Numbers, end: Numbers) -> bool:
+        return not np.any(end - start < self._gap)
+
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
         times, valid = instants(rows, self.time)
         return self.as_values(self._sessions_of(rows, times, groups, valid), len(groups))

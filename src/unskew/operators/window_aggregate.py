@@ -82,6 +82,9 @@ class WindowAggregate(Windowed):
         mode = f"output_mode={self.output_mode!r}"
         return self._described(repr(self.size), repr(self.slide), f"offset={self.offset!r}", f"on={self.on!r}", mode)
 
+    def could_have_made(self, start: Numbers, end: Numbers) -> bool:
+        return not (np.any(end - start != self._size) or np.any((start - self._offset) % self._slide))
+
     def lift(self, rows: pa.Table, groups: Groups) -> pa.Table:
         parts = self._parts(rows, groups)
         return self.as_values(self._spread(parts, len(groups)) if self._in_panes else parts, len(groups))

@@ -12,10 +12,20 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from unskew.errors import ArgumentError
+from unskew.errors import ArgumentError, ColumnError
 from unskew.operators.aggregate import Aggregate
-from unskew.operators.base import Clock, Mask, Mergeable, Numbers, OutputMode, require_column, side_by_side
+from unskew.operators.base import (
+    Clock,
+    Mask,
+    Mergeable,
+    Numbers,
+    OutputMode,
+    require_column,
+    require_state,
+    side_by_side,
+)
 from unskew.operators.lists import concatenated, cut, one_array
+from unskew.operators.native_buffers import BUFFERS
 from unskew.operators.presum import quoted
 from unskew.state.groups import Groups
 from unskew.state.keyed_state import KeyedState
@@ -147,6 +157,30 @@ class Windowed(Mergeable):
     @abstractmethod
     def united(self, windows: Windows, groups: int) -> tuple[Windows, Numbers]:
         """Return windows with those that are one merged, and which of these each part went to."""
+
+    def state_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Take over the windows and buffers of a native query, too."""
+        if BUFFERS not in schema.names:
+            return super().state_columns(schema)
+        require_state(schema, (*self.key, self.output_column, BUFFERS))
+        self._aggregate.check_buffers(schema)
+        return (self.output_column, BUFFERS)
+
+    def taken_over(self, rows: pa.Table) -> tuple[pa.Table, Mask]:
+        """Make every row a state with one window; those of a key are merged where they arrive."""
+        if BUFFERS not in rows.column_names:
+            return super().taken_over(rows)
+        window, number = one_array(rows.column(self.output_column)), np.arange(len(rows))
+        start, end = (instant.cast(pa.int64()).to_numpy() for instant in window.flatten())
+        if not self.could_have_made(start, end):
+            what = "the windows of the native query are not those of this one"
+            raise ColumnError(what, where=f"column {self.output_column!r}", hint="give the same window to both")
+        states = self._aggregate.from_buffers(one_array(rows.column(BUFFERS)))
+        return self.as_values(Windows(number, start, end, states), len(rows)), np.ones(len(rows), np.bool_)
+
+    @abstractmethod
+    def could_have_made(self, start: Numbers, end: Numbers) -> bool:
+        """Tell whether all windows, from and to these instants, may be this operator's."""
 
     def merge(self, values: pa.Table, groups: Groups) -> pa.Table:
         windows, _ = self.united(self.windows_in(values, groups.group_of_row), len(groups))

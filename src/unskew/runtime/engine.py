@@ -42,6 +42,7 @@ class Engine:
     name: str  # of the query, unique; counts only at its first start
     shuffled: bool = False  # whether the order of rows within a partition is not fixed
     cache_folder: str | None = None  # where local copies of state lie; see `Site`
+    watermarks_ms: tuple[int, int] = (0, 0)  # before the first batch: of the batch before it, and its own, at least
 
     def __post_init__(self) -> None:
         self._epoch, self._committed, self._first = 0, -1, True
@@ -105,7 +106,8 @@ class Engine:
         operator, keeping = self.operator, self.settings.keeping
         if isinstance(operator, Learner):
             operator = operator.taught(operator.lesson_of(before.learned))
-        watermark = facts.watermark_ms if _has_event_time(operator) else None
+        reached = self.watermarks_ms[1] if before.batch_id < 0 else (before.watermark_ms or 0)
+        watermark = max(facts.watermark_ms, reached) if _has_event_time(operator) else None
         clock = Clock(facts.batch_id, facts.time_ms, watermark, before.watermark_ms)
         identity = before.identity
         site = Site(self.log.files, identity.name, operator, identity.slots, keeping.cache_bytes, self.cache_folder)
@@ -155,7 +157,7 @@ class Engine:
             epoch=0,
             identity=Identity(tuple(operator.key), repr(operator), channels.slots, self.name),
             columns=Columns.of(operator.key_schema, operator.value_schema).rows.empty_table(),
-            watermark_ms=0 if _has_event_time(operator) else None,
+            watermark_ms=self.watermarks_ms[0] if _has_event_time(operator) else None,
             table=RoutingTable.initial(channels.count, channels.slots),
             channels={},
             wish=channels.count,

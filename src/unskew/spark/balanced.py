@@ -23,6 +23,7 @@ from unskew.planners import Plan
 from unskew.spark.batch import BalancedBatch, BalancedPair
 from unskew.spark.columns import Span
 from unskew.spark.grouped import Grouped
+from unskew.spark.initial_state import Beginning
 from unskew.spark.internals import read_grouped
 from unskew.spark.per_key import (
     ArrowSettings,
@@ -34,10 +35,7 @@ from unskew.spark.per_key import (
     Processor,
     RowProcessor,
     handled_parcels,
-    initial_parcels,
 )
-from unskew.spark.per_key.calls import STATE
-from unskew.spark.per_key.initial_state import check_initial_state
 from unskew.spark.per_key.processor_handle import parse
 from unskew.spark.stage import Stage
 
@@ -113,7 +111,7 @@ class Balanced(Grouped):
             ``"NoTimeout"``, ``"ProcessingTimeTimeout"`` or ``"EventTimeTimeout"``.
         initial_state
             The state before the first batch of a new checkpoint: the key columns, a struct ``state`` and perhaps
-            ``timeout_ms``. `unskew.spark.per_key.state_of` gives that of a native query.
+            ``timeout_ms``. `unskew.state_of` gives that of a native query; see `Stage.continue_from`.
         max_call_seconds
             How long one call may take. A call that takes longer, because it waits for a service or never ends, stops
             the query with an error that names the key. Defaults to no limit. The limit cannot end compiled code that
@@ -158,9 +156,8 @@ class Balanced(Grouped):
         output, state = parse(output), parse(state)
         settings = ArrowSettings.of(self.events.sparkSession)
         operator = form(function, output, state, timeout, settings, max_call_seconds)
-        if initial_state is not None:
-            check_initial_state(initial_state, (*self.key, STATE))
-        return replace(self.apply(operator, output), initial_rows=initial_state, initial=initial_parcels)
+        stage = self.apply(operator, output)
+        return stage if initial_state is None else stage.continue_from(initial_state)
 
     def transformWithStateInPandas(  # noqa: N802
         self,
@@ -228,7 +225,7 @@ class Balanced(Grouped):
             rows, key = initial, self.key
         else:
             rows, key = read_grouped(initial)
-        return replace(stage, initial_rows=rows, initial=partial(handled_parcels, key))
+        return replace(stage, beginning=Beginning(rows, partial(handled_parcels, key)))
 
     def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
         """Call ``func(frame)`` or ``func(key, frame)`` for every key of static rows, as Spark's method does.

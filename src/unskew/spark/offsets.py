@@ -83,6 +83,13 @@ def next_watermark_ms(files: FileReader, batch_id: int) -> int:
     return _number(files, f"commits/{batch_id}", "nextBatchWatermarkMs")
 
 
+def setting(files: FileReader, batch_id: int, name: str) -> str | None:
+    """Return a setting of the session that Spark keeps for all runs of a query; None if it does not keep it."""
+    header = _log(_read(files, f"offsets/{batch_id}"), f"offsets/{batch_id}")[1]
+    found = _field(header, "conf", dict, f"offsets/{batch_id}").get(name)
+    return None if found is None else str(found)
+
+
 def last_committed(files: FileReader) -> int:
     """Return the last batch that Spark has committed, -1 if there is none."""
     return max((int(name) for name in files.names("commits") if name.isdecimal()), default=-1)

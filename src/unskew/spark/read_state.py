@@ -9,9 +9,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from unskew.errors import CheckpointError
+from unskew.operators.base import beside_key
 from unskew.runtime.log import RecordLog
+from unskew.runtime.record import Record
 from unskew.spark.check import check_session
 from unskew.spark.hadoop import checkpoint_files, contents, taken_in
+from unskew.spark.initial_state import Watermarks, with_watermarks
+from unskew.spark.offsets import next_watermark_ms
 from unskew.spark.paths import qualified
 from unskew.state.chunks import Columns
 from unskew.state.files import Files, Piece
@@ -26,8 +30,9 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
     """Return the keys and the state of a balanced query, whether it runs, has stopped or has crashed.
 
     The rows show the state after the last committed batch: the key columns, then the columns of the state. They are
-    read at once and kept by Spark, so the query may go on. The state of a per-key function has the form that
-    ``initial_state=`` takes.
+    read at once and kept by Spark, so the query may go on. They are what `Stage.continue_from` takes, and what Spark's
+    own ``transformWithState`` takes as ``initialState``. The watermark that the query had reached is kept in the
+    metadata of the first column.
 
     Parameters
     ----------
@@ -37,7 +42,8 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
         The query's ``checkpointLocation``.
     """
     check_session(spark)
-    log = RecordLog(checkpoint_files(spark, qualified(spark, checkpoint)).child("unskew"))
+    files = checkpoint_files(spark, qualified(spark, checkpoint))
+    log = RecordLog(files.child("unskew"))
     _, committed = log.last()
     record = log.read(committed) if committed >= 0 else None
     if record is None:
@@ -48,19 +54,27 @@ def read_state(spark: SparkSession, checkpoint: str) -> DataFrame:
         )
     columns = Columns.of_rows(record.columns.schema)
     keys, values = columns.keys, columns.values
-    renamed = [field.with_name(f"state_{field.name}") if field.name in keys.names else field for field in values]
+    renamed = [field.with_name(beside_key(field.name, keys.names)) for field in values]
     arrow = pa.schema([*keys, *renamed])
     schema = from_arrow_schema(arrow)
     if not record.channels:
-        return spark.createDataFrame(arrow.empty_table(), schema=schema)
+        nothing = spark.createDataFrame(arrow.empty_table(), schema=schema)
+        return with_watermarks(nothing, _watermarks(files, record))
     manifests = {channel: state.manifest for channel, state in record.channels.items()}
     pin = log.pin(record)
     try:
         placed = contents(spark, log.files, {channel: _pieces(log.files, manifests[channel]) for channel in manifests})
         read = partial(_read_channels, log.files, manifests, keys, values, arrow)
-        return placed.mapInArrow(read, schema).localCheckpoint(eager=True)
+        rows = placed.mapInArrow(read, schema).localCheckpoint(eager=True)
+        return with_watermarks(rows, _watermarks(files, record))
     finally:
         log.unpin(pin)
+
+
+def _watermarks(checkpoint: Files, record: Record) -> Watermarks:
+    last_ms = record.watermark_ms or 0
+    committed = checkpoint.read_or_none(f"commits/{record.batch_id}") is not None
+    return Watermarks(last_ms, max(last_ms, next_watermark_ms(checkpoint, record.batch_id) if committed else 0))
 
 
 def _pieces(files: Files, manifest: Piece) -> Iterator[Piece]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from unskew.errors import ArgumentError
 from unskew.operators import Clock, Operator
-from unskew.runtime.jobs import Work
 from unskew.runtime.settings import Settings
+from unskew.spark.initial_state import Beginning, beginning_with
 from unskew.spark.writer import BalancedWriter
 
 
@@ -27,10 +27,33 @@ class Stage:
     cores: int  # tasks that the session can run at once
     shuffled: bool  # whether the order of rows within a partition may change from run to run
     output_mode: str = "update"
-    initial_rows: DataFrame | None = None  # what is known before the first batch,
-    initial: Callable[[DataFrame, Any, Work], DataFrame] | None = None  # and what makes parcels for an operator of it
+    beginning: Beginning | None = None  # what is known before the first batch
     in_mode: Callable[[str], Stage] | None = None  # makes the stage in another mode, if writeStream may choose one
     default_mode: str = "update"  # the mode if writeStream names none
+
+    def continue_from(self, state: DataFrame) -> Stage:
+        """Begin with what another query knew of its keys: ``continue_from(unskew.state_of(spark, checkpoint))``.
+
+        The rows are then those that the other query would have given, had it gone on. The first batch of a new
+        checkpoint uses the state; later batches ignore it.
+
+        Parameters
+        ----------
+        state
+            What `unskew.state_of` gives of a query of Spark alone or `unskew.read_state` of a balanced one, or any
+            table of that form with every key once. Its operator must be the same: the same per-key function or state
+            schema, the same state variables, or the same aggregates in the same order. If the table remembers the
+            watermark of the other query, event time goes on from there.
+        """
+        if self.beginning is not None:
+            raise ArgumentError("this stage has a state to begin with already", hint="leave one out")
+        if self.operator.learns or self.settings.splitting.scheme is not None:
+            raise ArgumentError(
+                "a query that learns, or whose keys are split, cannot begin with state",
+                got=self.operator,
+                hint="leave split= out at the first start, and add it at the next one",
+            )
+        return replace(self, beginning=beginning_with(state, self.operator))
 
     @property
     def writeStream(self) -> BalancedWriter:  # noqa: N802

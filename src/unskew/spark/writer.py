@@ -26,6 +26,7 @@ from unskew.spark.callback import Callback
 from unskew.spark.check import check_session
 from unskew.spark.checkpoint import check_checkpoint
 from unskew.spark.hadoop import HadoopFiles, checkpoint_files
+from unskew.spark.initial_state import Watermarks
 from unskew.spark.paths import qualified
 from unskew.spark.query import BalancedQuery
 from unskew.spark.served import served
@@ -64,7 +65,8 @@ class BalancedWriter:
         """
         mode, stage = str(outputMode).lower(), self._stage
         if stage.in_mode is not None:
-            self._stage = replace(stage, in_mode=None) if mode == stage.output_mode else stage.in_mode(mode)
+            made = stage if mode == stage.output_mode else stage.in_mode(mode)
+            self._stage = replace(made, in_mode=None, beginning=stage.beginning)
         elif mode != stage.output_mode:
             raise ArgumentError(
                 f"the operator gives its rows in {stage.output_mode} mode",
@@ -166,12 +168,14 @@ class BalancedWriter:
         log.files.probe()
         ticking = operator.deadline is not None and operator.time_mode != "none"
         initial = None
-        if stage.initial is not None and stage.initial_rows is not None:
+        beginning = stage.beginning
+        if beginning is not None:
             # a view, since the callback may run in another process; it stays, as nothing says when Spark has copied it
             view = f"unskew_initial_{uuid.uuid4().hex}"
-            stage.initial_rows.createOrReplaceTempView(view)
-            initial = partial(_initial, stage.initial, view, operator)
-        engine = Engine(operator, settings, log, name, stage.shuffled)
+            beginning.rows.createOrReplaceTempView(view)
+            initial = partial(_initial, beginning.parcels, view, operator)
+        reached = Watermarks() if beginning is None else beginning.watermarks
+        engine = Engine(operator, settings, log, name, stage.shuffled, watermarks_ms=(reached.last_ms, reached.next_ms))
         anchors = Anchors() if PARTITIONS_BY_ID and on_cluster(spark) else None
         callback = Callback(
             engine, checkpoint, sink, stage.key, stage.cores, stage.output_schema, ticking, initial, anchors

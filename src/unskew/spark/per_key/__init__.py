@@ -3,7 +3,6 @@
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.base import PerKeyFunction
 from unskew.spark.per_key.initial_rows import handled_parcels
-from unskew.spark.per_key.initial_state import initial_parcels, state_of
 from unskew.spark.per_key.lean_function import KEEP, Lean, LeanFunction
 from unskew.spark.per_key.pandas_function import PandasFunction
 from unskew.spark.per_key.processor import Processor
@@ -22,6 +21,4 @@ __all__ = [
     "RowProcessor",
     "Rows",
     "handled_parcels",
-    "initial_parcels",
-    "state_of",
 ]

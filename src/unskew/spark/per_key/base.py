@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from unskew.errors import ArgumentError, require_number
 from unskew.operators import Clock, Operator, Updated
-from unskew.operators.base import TimeMode
+from unskew.operators.base import Mask, TimeMode, beside_key, require_state
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.calls import STATE, TIMEOUT, Demand, KeyCalls
 from unskew.spark.per_key.plain_values import PlainValues
@@ -82,6 +82,21 @@ class PerKeyFunction(Operator):
     def value_schema(self) -> pa.Schema:
         fields = [pa.field(STATE, self.values.kind)]
         return pa.schema(fields if self.deadline is None else [*fields, pa.field(TIMEOUT, pa.int64())])
+
+    def state_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Take over states that have no timeout, too."""
+        state, *timeout = (beside_key(name, self.key) for name in self.value_schema.names)
+        require_state(schema, (*self.key, state))
+        return (state, *(name for name in timeout if name in schema.names))
+
+    def taken_over(self, rows: pa.Table) -> tuple[pa.Table, Mask]:
+        """Nothing is known of a key that has neither a state nor a timeout."""
+        timeout = beside_key(TIMEOUT, self.key)
+        if self.deadline is not None and timeout not in rows.column_names:
+            rows = rows.append_column(timeout, pa.nulls(len(rows), pa.int64()))
+        values, known = super().taken_over(rows)
+        known = np.logical_or.reduce([column.is_valid().to_numpy() for column in values.columns])
+        return values, known
 
     @property
     def output_schema(self) -> pa.Schema:

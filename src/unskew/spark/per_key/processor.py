@@ -32,10 +32,12 @@ from unskew.spark.per_key.processor_handle import (
     Described,
     ProcessorHandle,
 )
+from unskew.spark.per_key.restored_state import columns_for, restore
 from unskew.spark.per_key.slabs import is_late, on_time, slabs, without_warm_up
 from unskew.spark.per_key.spark_values import SparkValues
 from unskew.spark.per_key.state_variables import DEADLINE, TIMERS
 from unskew.state import Groups, KeyedState
+from unskew.state.chunks import Columns
 from unskew.versions.arrow import from_arrow_schema
 
 TIME_MODES: dict[str, tuple[str, TimeMode]] = {
@@ -102,6 +104,18 @@ class Processor(Operator):
     @cached_property
     def value_schema(self) -> pa.Schema:
         return value_schema(self.variables, self.spark_time_mode)
+
+    def state_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """Take over variables and timers; see `columns_for`."""
+        return columns_for(self.variables, self.deadline is not None, self.key, schema)
+
+    def taken_over(self, rows: pa.Table) -> tuple[pa.Table, NDArray[np.bool_]]:
+        """Write the state with a handle, as the processor itself would."""
+        handle = ProcessorHandle(self.spark_time_mode, self.variables)
+        nothing = Columns.of(self.key_schema, self.value_schema).empty_values(len(rows))
+        restore(handle, self.variables, self.key, nothing, rows)
+        values, _, there = handle.results()
+        return values, there
 
     @cached_property
     def key_values(self) -> SparkValues:

@@ -26,6 +26,11 @@ from unskew.spark.per_key.spark_values import MapKey, SparkValues
 TIMERS, DEADLINE = "timers_ms", "deadline_ms"
 
 
+def expiry_column(name: str) -> str:
+    """Return the name of the column that says when a variable's content expires."""
+    return f"{name}_expires_ms"
+
+
 class Turn(Protocol):
     """Whose turn it is."""
 
@@ -48,7 +53,7 @@ class Variable(ABC):
 
     def __init__(self, name: str, turn: Turn, ttl_ms: int | None, kinds: Sequence[pa.DataType]) -> None:
         self.name, self._turn, self.ttl_ms = name, turn, ttl_ms
-        names = (name, f"{name}_expires_ms")
+        names = (name, expiry_column(name))
         self.fields = tuple(map(pa.field, names, kinds if ttl_ms is not None else kinds[:1]))
 
     def attach(self, held: pa.Table) -> None:
