@@ -17,6 +17,7 @@ from unskew.spark.per_key.base import Inputs, PerKeyFunction
 from unskew.spark.per_key.calls import KeyCalls, Limit, check_state
 from unskew.spark.per_key.frame_output import FrameOutput
 from unskew.spark.per_key.frames import Frames, key_tuples
+from unskew.spark.per_key.quick_frames import quick_frames
 from unskew.spark.per_key.spark_values import SparkValues
 
 
@@ -41,6 +42,7 @@ class PandasFunction(PerKeyFunction):
         empty = pd.DataFrame(columns=self.input_schema.names)  # in a list, as in Spark
         return lambda group: [empty.copy()]
 
+    @quick_frames()
     def call(self, calls: KeyCalls, groups: list[int], inputs: Inputs) -> pa.Table:
         output = FrameOutput(self.output, self.settings, calls.describe)
         function, clock, no_timestamp = self.function, calls.clock, GroupState.NO_TIMESTAMP

@@ -32,6 +32,7 @@ from unskew.spark.per_key.processor_handle import (
     Described,
     ProcessorHandle,
 )
+from unskew.spark.per_key.quick_frames import quick_frames
 from unskew.spark.per_key.restored_state import columns_for, restore
 from unskew.spark.per_key.slabs import is_late, on_time, slabs, without_warm_up
 from unskew.spark.per_key.spark_values import SparkValues
@@ -142,6 +143,7 @@ class Processor(Operator):
     def new_output(self, describe: Callable[[int], str]) -> Output:
         """Return what takes in the output of many calls."""
 
+    @quick_frames()
     def update(self, state: KeyedState, groups: Groups, rows: pa.Table, clock: Clock) -> Updated:
         """Call the processor for the keys with rows, then for the timers that have come."""
         late_by = clock.previous_watermark_ms if self.spark_time_mode == EVENT_TIME else None
@@ -157,8 +159,11 @@ class Processor(Operator):
             for number, group in enumerate(slab.tolist()):
                 handle.group = group
                 started, began = perf_counter(), thread_time()
-                with Blaming(describe, group):
+                try:
                     made.take(processor.handleInputRows(keys[group], inputs(number), now), group)
+                except Exception as error:
+                    error.add_note(describe(group))
+                    raise
                 seconds[group], ran[group] = perf_counter() - started, thread_time() - began
             output.append(made.to_arrow())
         handle.write(state, groups)
