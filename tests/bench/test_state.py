@@ -4,6 +4,7 @@ import pytest
 
 import unskew
 from unskew.errors import StateError
+from unskew_lab.bench.collected import collected
 from unskew_lab.bench.state import (
     QUICK,
     RESTART_BATCHES,
@@ -12,6 +13,7 @@ from unskew_lab.bench.state import (
     delete_copies,
     own_cost,
     restarted,
+    steady,
     touched_and_held,
 )
 
@@ -63,3 +65,23 @@ def test_a_large_state_runs_beside_a_small_one_and_goes_on_after_restarts(spark,
     counts = unskew.read_state(spark, str(tmp_path / "1,000 keys held checkpoint")).toArrow()
     assert counts.num_rows == 1_000
     assert sum(counts["n"].to_pylist()) == 1_000 + 50 * (3 + 2 + 2 * RESTART_BATCHES)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", ["list", "map"])
+def test_lists_and_maps_are_compared_with_their_contents_checked(spark, tmp_path, kept):
+    ratio, *rows = collected(spark, tmp_path, kept, keys=3, entries=6, batches=2)
+    assert (ratio.name, ratio.target) == (f"{kept} state, 3 of 6 entries a key, 3 keys: native over unskew", 5.0)
+    medians = {row.contender: row.value for row in rows if row.name.endswith("median")}
+    assert ratio.value == pytest.approx(medians["native"] / medians["unskew"])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_small_batches_on_many_known_keys_are_compared(spark, tmp_path):
+    ratio, *rows = steady(spark, tmp_path, 5, 40, channels=2, turns=2)
+    medians = {row.contender: row.value for row in rows if row.name.endswith("median")}
+    assert ratio.value == pytest.approx(medians["unskew"] / medians["native"])
+    assert (ratio.target, ratio.better) == (0.5, "lower")
+    assert {row.contender for row in rows if row.name.endswith("99 %")} == {"native", "unskew"}

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from unskew.errors import StateError
+from unskew_lab.bench.collected import collected
 from unskew_lab.bench.count_and_sum import (
     balanced_function,
     balanced_lean_function,
@@ -53,10 +54,12 @@ class Turns:
     held: int
     restarts: int
     processor: int
+    entries: int  # all of them count but the first
+    steady: int
 
 
-WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, held=40, restarts=5, processor=3)
-QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, held=10, restarts=2, processor=1)
+WHOLE = Turns(drop_in=15, small_drop_in=20, smallest=60, held=40, restarts=5, processor=3, entries=4, steady=60)
+QUICK = Turns(drop_in=3, small_drop_in=5, smallest=15, held=10, restarts=2, processor=1, entries=2, steady=10)
 
 
 class StateBenchmark(Benchmark):
@@ -69,7 +72,8 @@ class StateBenchmark(Benchmark):
     these are checked.
 
     *Processor* is the same as a stateful processor, on pandas frames and on rows, in Spark's ``transformWithState`` and
-    in unskew's.
+    in unskew's. A list and a map then take every row of a key, until they have 100 and 1,000 entries; all entries are
+    read in every batch. *Steady* is one batch of 1,000 rows after the other on 50,000 keys that are known.
 
     The smallest batches run beside a query with the same source and trigger whose ``foreachBatch`` does nothing: what
     is above it is unskew's own cost, with the function's.
@@ -101,6 +105,9 @@ class StateBenchmark(Benchmark):
                 *drop_in(spark, home / "small", rows(5_000), 8, turns.small_drop_in, target=1.5),
                 *processors(spark, home / "frames", rows(500_000), 2, turns.processor, target=15.0),
                 *processors(spark, home / "rows", rows(500_000), 2, turns.processor, target=5.0, by_row=True),
+                *collected(spark, home / "lists", "list", rows(10_000), 100, turns.entries),
+                *collected(spark, home / "maps", "map", rows(200), 1_000, turns.entries),
+                *steady(spark, home / "steady", rows(1_000), rows(50_000), 5, turns.steady),
                 *own_cost(spark, home / "smallest", rows(1_000), turns.smallest),
                 *touched_and_held(
                     spark,
@@ -139,6 +146,28 @@ def processors(
     }
     name = f"processor on {'rows' if by_row else 'frames'}, {rows:,} rows, {channels} channels"
     return native_over_ours(name, run_checked(spark, home, contenders, channels), warm_up, target)
+
+
+def steady(spark: SparkSession, home: Path, rows: int, keys: int, channels: int, turns: int) -> list[Row]:
+    """Compare a processor of both on small batches that touch a few of many keys."""
+    warm_up = 4  # the first batch brings all keys
+    write_file(home / "files", 0, _names(np.arange(keys)), np.ones(keys))
+    _write_touching(home / "files", keys, rows, first=1, count=warm_up - 1 + turns)
+    contenders: dict[str, StartWithSink] = {
+        NATIVE: partial(native_processor, by_row=True),
+        OURS: partial(balanced_processor, by_row=True, channels=channels),
+    }
+    lanes = run_checked(spark, home, contenders, channels)
+    seconds = {who: lane.after(warm_up) for who, lane in lanes.items()}
+    name = f"processor on rows, {rows:,} of {keys:,} keys, {channels} channels"
+    return [
+        ratio_of_medians(seconds[OURS], seconds[NATIVE]).row(f"{name}: unskew over native", target=0.5, better="lower"),
+        *batch_rows(name, seconds),
+        *(
+            Row(f"{name}: batch, 99 %", who, float(np.percentile(taken, 99)), "s", better="lower")
+            for who, taken in seconds.items()
+        ),
+    ]
 
 
 def own_cost(spark: SparkSession, home: Path, rows: int, turns: int) -> list[Row]:
