@@ -433,3 +433,44 @@ def test_what_cannot_be_run_is_said() -> None:
         Job(print)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"this name is taken.*timers_ms"):
         Job(Scripted(lambda handle: {"x": handle.getValueState("timers_ms", N)}, print))
+
+
+def test_variables_may_be_added_and_everything_else_is_another_processor() -> None:
+    def asking(*names: str, kind: StructType = N) -> PandasProcessor:
+        def init(handle: Any) -> dict[str, Any]:
+            return {name: handle.getValueState(name, kind) for name in names}
+
+        return PandasProcessor(Scripted(init, lambda it, key, n, now: None), TOLD, "None")
+
+    known = repr(asking("a", "b"))
+    assert all(asking(*names).continues(known) for names in (("a", "b"), ("a", "b", "c"), ("c", "b", "a")))
+    assert not any(asking(*names).continues(known) for names in (("a",), ("a", "c"), ()))
+    assert not asking("a", "b", kind=S).continues(known)
+    assert not PandasProcessor(asking("a", "b").processor, TOLD, "ProcessingTime").continues(known)
+    assert not asking().continues(repr(asking("a")))
+
+
+def test_a_variable_that_is_added_is_empty_for_keys_that_are_known() -> None:
+    def init(handle: Any) -> dict[str, Any]:
+        return {"n": handle.getValueState("n", N)}
+
+    def init_with_more(handle: Any) -> dict[str, Any]:
+        return {"log": handle.getListState("log", N), **init(handle), "map": handle.getMapState("map", S, N)}
+
+    def rows(it: Any, key: Any, numbers: list[int], now: Any) -> Any:
+        before = it.n.get(), [list(each.get()) for each in (getattr(it, "log", None),) if each]
+        it.n.update((sum(numbers),))
+        if hasattr(it, "log"):
+            it.log.appendList([(n,) for n in numbers])
+        return before
+
+    job = Job(Scripted(init, rows))
+    job.batch({"user": ["ada", "bob"], "n": [1, 2]})
+    job.operator = PandasProcessor(Scripted(init_with_more, rows), TOLD, "None").bind(ROWS, ("user",))
+    assert job.batch({"user": ["ada", "eve"], "n": [3, 4]}) == [("ada", "((1,), [[]])"), ("eve", "(None, [[]])")]
+    assert job.batch({"user": ["bob", "ada"], "n": [5, 6]}) == [("bob", "((2,), [[]])"), ("ada", "((3,), [[(3,)]])")]
+    assert {user: row["value.log"] for user, row in job.held.items()} == {
+        "ada": [{"n": 3}, {"n": 6}],
+        "bob": [{"n": 5}],
+        "eve": [{"n": 4}],
+    }

@@ -107,6 +107,10 @@ class Operator(ABC):
         bound.check()
         return bound
 
+    def continues(self, known: str) -> bool:
+        """Tell whether the operator can go on from the state of the one whose ``repr`` is `known`."""
+        return known == repr(self)
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and repr(other) == repr(self)
 

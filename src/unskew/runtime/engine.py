@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from unskew.errors import CheckpointError
 from unskew.operators import Clock, Learner, Operator
@@ -92,7 +93,12 @@ class Engine:
         with self._unless_replaced():
             ran = batch.run()
         record = record_of(batch, ran, facts.fingerprint, self._epoch)
-        record = replace(record, figures=json.dumps(asdict(figures_of(batch, ran, record))))
+        record = replace(
+            record,
+            identity=replace(record.identity, operator=repr(self.operator)),  # it may keep more than the last start's
+            columns=self._columns(),
+            figures=json.dumps(asdict(figures_of(batch, ran, record))),
+        )
         self.log.prepare(record)
         watch.lap("record")
         self._finish(record, sink, watch)
@@ -156,7 +162,7 @@ class Engine:
             fingerprint="",
             epoch=0,
             identity=Identity(tuple(operator.key), repr(operator), channels.slots, self.name),
-            columns=Columns.of(operator.key_schema, operator.value_schema).rows.empty_table(),
+            columns=self._columns(),
             watermark_ms=self.watermarks_ms[0] if _has_event_time(operator) else None,
             table=RoutingTable.initial(channels.count, channels.slots),
             channels={},
@@ -164,6 +170,9 @@ class Engine:
             held=Held(np.zeros(channels.slots)),
             memory_bytes=self.settings.keeping.memory_bytes,
         )
+
+    def _columns(self) -> pa.Table:
+        return Columns.of(self.operator.key_schema, self.operator.value_schema).rows.empty_table()
 
     def _check_same(self, facts: Facts, fingerprint: str, folder: str) -> None:
         if facts.fingerprint != fingerprint:

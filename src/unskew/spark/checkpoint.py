@@ -47,8 +47,9 @@ def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity, oper
             hint="restore the checkpoint from a copy, or start with a new checkpointLocation",
         )
     known = record.identity
+    goes_on = operator.continues(known.operator)
     for part in ("key", "operator", "slots"):
-        if getattr(known, part) != getattr(identity, part):
+        if getattr(known, part) != getattr(identity, part) and not (part == "operator" and goes_on):
             raise CheckpointError(
                 f"this checkpoint was written with {part} = {getattr(known, part)!r}",
                 where=checkpoint.root,
@@ -56,7 +57,8 @@ def check_checkpoint(checkpoint: Files, log: RecordLog, identity: Identity, oper
                 hint=f"use the same {part}, or start with a new checkpointLocation",
             )
     held, wanted = Columns.of_rows(record.columns.schema), Columns.of(operator.key_schema, operator.value_schema)
-    if not wanted.are(held.text):
+    same = known.operator == identity.operator
+    if not (wanted.are(held.text) if same else wanted.cover(held.text)):
         raise CheckpointError(
             f"this checkpoint was written with a state of other types: {held.text}",
             where=checkpoint.root,

@@ -65,6 +65,11 @@ class Columns:
         """Tell whether a text names these columns. The time zone in which instants are shown does not matter."""
         return _without_zones(text) == _without_zones(self.text)
 
+    def cover(self, text: str) -> bool:
+        """Tell whether a text names some of these columns and no others."""
+        named, all_of_them = ({*_without_zones(each).split("; ")} for each in (text, self.text))
+        return named <= all_of_them
+
     def make_rows(self, hashes: Numbers, keys: pa.Table, values: pa.Table) -> pa.RecordBatch:
         arrays = [pa.array(hashes, pa.int64()), *plain_arrays(keys, self.keys), *plain_arrays(values, self.values)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.rows)
@@ -134,9 +139,18 @@ def _read(source: pa.BufferReader, columns: Columns) -> pa.RecordBatch:
         if reader.schema.equals(columns.rows):
             return rows
         there, here = ([_without_zones(str(field)) for field in schema] for schema in (reader.schema, columns.rows))
-        if there != here:
+        if not {*there} <= {*here}:
             raise pa.ArrowInvalid(f"its columns are {reader.schema.names}")
-        return rows.cast(columns.rows)
+        arrays = [
+            rows.column(field.name).cast(field.type) if field.name in reader.schema.names else _nothing(rows, field)
+            for field in columns.rows
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=columns.rows)
+
+
+def _nothing(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    """Return a column that was not there yet when the rows were written."""
+    return pa.nulls(rows.num_rows, field.type)
 
 
 def _without_zones(text: str) -> str:

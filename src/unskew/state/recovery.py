@@ -22,10 +22,10 @@ Found = Literal["new", "copy", "behind", "store"]
 
 
 def manifest_in(store: ChunkStore, columns: Columns) -> Manifest:
-    """Return the manifest in a store, an empty one before the first commit; refuses one with other columns."""
+    """Return the manifest in a store, an empty one before the first commit; columns may have been added since."""
     data = store.read_manifest()
     manifest = Manifest(columns.text) if data is None else Manifest.from_bytes(data)
-    if not columns.are(manifest.columns):
+    if not columns.cover(manifest.columns):
         raise CheckpointError(
             f"the state in this checkpoint has other columns ({manifest.columns})",
             got=columns.text,

@@ -96,6 +96,11 @@ class Processor(Operator):
         kept = (str(each) for each in self.variables if not each.deleted)
         return f"Processor({self.spark_time_mode}; {'; '.join(kept)})"
 
+    def continues(self, known: str) -> bool:
+        """Tell whether a processor has all the state variables of an earlier one, as they were; it may have more."""
+        before, now = ({*text.removeprefix("Processor(").removesuffix(")").split("; ")} for text in (known, repr(self)))
+        return before <= now
+
     def check(self) -> None:
         super().check()
         if self.spark_time_mode == EVENT_TIME and self.event_time is None:
