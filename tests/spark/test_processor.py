@@ -31,6 +31,7 @@ from unskew.hashing import hash_keys
 from unskew.operators import Clock, Updated
 from unskew.operators.base import EVENT_TIME_METADATA
 from unskew.spark.per_key import PandasProcessor, RowProcessor
+from unskew.spark.per_key.spark_values import SparkValues
 from unskew.state import KeyedState, MemoryStore
 from unskew.testing import ABORT, MOVE, RESTART, check_operator
 from unskew.testing import run as run_steps
@@ -474,3 +475,33 @@ def test_a_variable_that_is_added_is_empty_for_keys_that_are_known() -> None:
         "bob": [{"n": 5}],
         "eve": [{"n": 4}],
     }
+
+
+def test_an_append_converts_no_list_until_somebody_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows(it: Any, key: Any, numbers: list[int], now: Any) -> Any:
+        for n in numbers:
+            if n >= 0:
+                it.list.appendValue((n,))
+        return list(it.list.get()) if -1 in numbers else None
+
+    def init(handle: Any) -> dict[str, Any]:
+        return {"list": handle.getListState("list", N), "other": handle.getValueState("other", N)}
+
+    random, job, known = np.random.default_rng(0), Job(Scripted(init, rows)), dict[str, list[int]]()
+
+    def batch(ask: bool) -> None:
+        users, numbers = random.integers(0, 12, 15), random.integers(-2 if ask else 0, 4, 15)
+        rows = {"user": [f"u{user}" for user in users], "n": numbers.tolist()}
+        told = dict(job.batch(rows))
+        for user, n in zip(rows["user"], rows["n"], strict=True):
+            if n >= 0:
+                known.setdefault(user, []).append(n)
+        asked = {user for user, n in zip(rows["user"], rows["n"], strict=True) if n == -1}
+        assert told == {user: repr([(n,) for n in known.get(user, [])]) for user in asked}
+        assert {user: [each["n"] for each in row["value.list"]] for user, row in job.held.items()} == known
+
+    for number in range(30):
+        batch(ask=number % 3 > 0)
+    monkeypatch.setattr(SparkValues, "to_python", None)
+    for _ in range(3):
+        batch(ask=False)

@@ -129,7 +129,8 @@ class ProcessorHandle(StatefulProcessorHandle):
         What the calls for these timers register is for the next batch, as in Spark.
         """
         for each in self._all:
-            each.contents  # noqa: B018
+            if each.ttl_ms is not None:
+                each.contents  # noqa: B018
         if self.time_mode == NO_TIME:
             return []
         timers = enumerate(self._timers.contents)

@@ -177,11 +177,25 @@ class ValueVariable(Variable, ValueState):
 
 
 class ListVariable(Variable, ListState):
-    """A list of tuples per key, each with its own expiry."""
+    """A list of tuples per key, each with its own expiry.
+
+    Until somebody asks for a list, what is appended waits in `_added`: then no list has to become Python values.
+    """
+
+    _added: dict[int, list[State]]
 
     def __init__(self, name: str, turn: Turn, ttl_ms: int | None, schema: StructType) -> None:
         self._values = SparkValues(schema)
         super().__init__(name, turn, ttl_ms, (pa.list_(self._values.kind), pa.list_(pa.int64())))
+
+    def attach(self, held: pa.Table) -> None:
+        super().attach(held)
+        self._added = {}
+
+    def columns(self) -> list[pa.Array]:
+        if not self._added:
+            return super().columns()
+        return [with_added(self._held[0], self._added, self._values.to_arrow)]
 
     def get(self) -> Iterator[State]:
         return iter(tuple(self._content() or ()))
@@ -207,6 +221,10 @@ class ListVariable(Variable, ListState):
         return taken
 
     def _append(self, values: list[State]) -> None:
+        if self._contents is None and self.ttl_ms is None:
+            self._added.setdefault(self._group, []).extend(values)
+            self.changed.add(self._group)
+            return
         held, expiries = self._content(), [self._expiry()] * len(values)
         if held is None:
             self._set(values, expiries)
@@ -220,7 +238,11 @@ class ListVariable(Variable, ListState):
         return min(self._expiries[group] or (), default=None)
 
     def _to_python(self, column: pa.Array) -> list[Any]:
-        return cut_up(self._values.to_python(column.flatten()), column)
+        lists = cut_up(self._values.to_python(column.flatten()), column)
+        for group, values in self._added.items():
+            lists[group] = [*(lists[group] or ()), *values]
+        self._added = {}
+        return lists
 
     def _expiries_to_python(self, column: pa.Array) -> list[Any]:
         return list(column.to_pylist())
@@ -378,3 +400,18 @@ def listed(contents: list[list[Any] | None], to_arrow: Any) -> pa.ListArray:
     elements = to_arrow([element for content in contents for element in content or ()])
     absent = pa.array([content is None for content in contents], pa.bool_())
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, mask=absent)
+
+
+def with_added(lists: pa.ListArray, added: dict[int, list[Any]], to_arrow: Any) -> pa.ListArray:
+    """Return lists with elements added at the end of some; `to_arrow` converts these."""
+    groups, old = sorted(added), lists.flatten()
+    new = to_arrow([element for group in groups for element in added[group]])
+    lengths, more = lists.value_lengths().fill_null(0).to_numpy(), np.zeros(len(lists), np.int64)
+    more[groups] = [len(added[group]) for group in groups]
+    place = np.empty(len(old) + len(new), np.int64)
+    place[np.arange(len(old)) + np.repeat(np.cumsum(more) - more, lengths)] = np.arange(len(old))
+    place[np.arange(len(new)) + np.repeat(np.cumsum(lengths), more)] = len(old) + np.arange(len(new))
+    elements = pa.concat_arrays([old, new.cast(old.type)]).take(pa.array(place))
+    offsets = pa.array(np.append(0, np.cumsum(lengths + more)), pa.int32())
+    absent = pa.array((more == 0) & lists.is_null().to_numpy(zero_copy_only=False))
+    return pa.ListArray.from_arrays(offsets, elements, mask=absent).cast(lists.type)
