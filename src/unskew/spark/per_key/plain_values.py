@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,10 +48,9 @@ class PlainValues:
         """Return tuples, or None, as a column."""
         blank = (None,) * self.kind.num_fields
         absent = pa.array([state is None for state in states], pa.bool_())
-        rows = zip(*[blank if state is None else state for state in states], strict=True)
-        columns = [self.column_to_arrow(column, i) for i, column in enumerate(rows)]
-        if not columns:
-            columns = [pa.nulls(len(states), field.type) for field in self.kind]
+        rows = [blank if state is None else state for state in states]
+        fields = range(self.kind.num_fields)
+        columns = [self.column_to_arrow(list(map(itemgetter(i), rows)), i) for i in fields]  # zip(*rows) takes longer
         return pa.StructArray.from_arrays(columns, fields=list(self.kind), mask=absent)
 
 
