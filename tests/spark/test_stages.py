@@ -15,6 +15,7 @@ import unskew
 from unskew.errors import ArgumentError, CheckpointError, ColumnError
 from unskew.operators import IntervalJoin
 from unskew.testing import write_batches
+from unskew.versions.sources import LIMITS_READS
 
 pytestmark = pytest.mark.spark
 
@@ -77,7 +78,7 @@ def test_two_inputs_meet_in_one_stage_and_two_stages_chain(spark, tmp_path: Path
     run(second, tmp_path / "second", tmp_path / "out")
     seen = Counter(row["user"] for folder in folders for row in pq.read_table(folder, partitioning=None).to_pylist())
     read = {}
-    for batch in range(3):
+    for batch in range(3 if LIMITS_READS else 1):
         folder = tmp_path / "out" / f"batch_id={batch}"
         read |= {row["user"]: row["batches"] for row in pq.read_table(folder, partitioning=None).to_pylist()}
     assert read == seen

@@ -29,7 +29,8 @@ Sink = Callable[[DataFrame, int], None]
 
 ALWAYS_THERE = ("parquet", "orc", "json", "csv", "text")
 FILE_FORMATS = (*ALWAYS_THERE, "avro")
-NOT_INSTALLED = re.compile(r"\[(DATA_SOURCE_NOT_FOUND|\w+_DATA_SOURCE_NOT_ENABLED)\]")
+# the last before Spark 4.1, of what comes as a package of its own
+NOT_INSTALLED = re.compile(r"\[(DATA_SOURCE_NOT_FOUND|\w+_DATA_SOURCE_NOT_ENABLED)\]|Failed to find data source")
 
 
 def make_sink(
