@@ -22,7 +22,7 @@ from unskew.workloads import WORKLOADS
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCK = "".join(path.read_text() for path in sorted((ROOT / "requirements").glob("*.txt")))
+LOCK = "".join(path.read_text() for path in sorted((ROOT / "requirements").rglob("*.txt")))
 TARGETS = ("demo", "test", "check", "test-all", "bench", "help")
 PUBLIC = (
     "unskew",
@@ -92,18 +92,21 @@ def test_ci_runs_the_tests():
     assert re.search(r"^make test$", script.read_text(), flags=re.MULTILINE)
 
 
-def locked() -> list[tuple[str, str]]:
+def locked(text: str = LOCK) -> list[tuple[str, str]]:
     """Return names and versions; a name stands twice where interpreters or platforms differ."""
-    return re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", LOCK, flags=re.MULTILINE)
+    return re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", text, flags=re.MULTILINE)
 
 
 def test_everything_needed_is_locked_in_a_version_that_fits():
     project = PROJECT["project"]
-    groups = chain.from_iterable(PROJECT["dependency-groups"].values())
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["flights"], *extras["lab"], *groups]
-    for requirement in map(Requirement, lines):
-        versions = [version for name, version in locked() if name == requirement.name]
+    ours = [*project["dependencies"], *extras["flights"], *extras["lab"]]
+    newest, lowest, build = (
+        locked((ROOT / "requirements" / f"{file}.txt").read_text()) for file in ("lock", "lowest", "build")
+    )
+    for requirement in map(Requirement, [*ours, *chain.from_iterable(PROJECT["dependency-groups"].values())]):
+        known = [*newest, *build, *(lowest if str(requirement) in map(str, map(Requirement, ours)) else [])]
+        versions = [version for name, version in known if name == requirement.name]
         assert versions, requirement
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 

@@ -100,7 +100,7 @@ def state_from_buffers(result: Result, buffers: Sequence[pa.Array]) -> list[pa.A
 
 def _mean_of_wholes(result: Mean) -> bool:
     kind = result.columns[0].type
-    return types.is_decimal(kind) and kind.precision + 4 <= _MOST_DIGITS_OF_A_DOUBLE
+    return bool(types.is_decimal(kind) and kind.precision + 4 <= _MOST_DIGITS_OF_A_DOUBLE)
 
 
 def _decimal_sum(result: Sum, total: pa.Array, empty: pa.Array | None = None) -> pa.Array:

@@ -112,8 +112,8 @@ class Engine:
         operator, keeping = self.operator, self.settings.keeping
         if isinstance(operator, Learner):
             operator = operator.taught(operator.lesson_of(before.learned))
-        reached = self.watermarks_ms[1] if before.batch_id < 0 else (before.watermark_ms or 0)
-        watermark = max(facts.watermark_ms, reached) if _has_event_time(operator) else None
+        reached = self.watermarks_ms[1] if before.batch_id < 0 else before.watermark_ms or 0
+        watermark = max(facts.watermark_ms or 0, reached) if _has_event_time(operator) else None
         clock = Clock(facts.batch_id, facts.time_ms, watermark, before.watermark_ms)
         identity = before.identity
         site = Site(self.log.files, identity.name, operator, identity.slots, keeping.cache_bytes, self.cache_folder)
