@@ -94,7 +94,7 @@ class TwsTester:
         values = value_schema(self.handle.described.values(), self._time_mode)
         deadline = None if self._time_mode == NO_TIME else DEADLINE
         self._state = KeyedState.open(MemoryStore(), KEY, values, slots=SLOTS, deadline=deadline)
-        self._keys: list[Any] = []  # in the order in which they came; a key's place is its key in the state
+        self._numbers: dict[Any, int] = {}  # which stand for keys in the state, in the order in which they came
         self._pandas = initialStatePandas is not None
         for key, initial in initialStateRow or initialStatePandas or ():
             self._call(key, lambda key=key, initial=initial: processor.handleInitialState((key,), initial, self._now))  # type: ignore[misc]
@@ -190,9 +190,8 @@ class TwsTester:
 
     def _call(self, key: Any, function: Callable[[], Any]) -> Any:
         """Call a function that uses the state of a key, and keep what it changes."""
-        if key not in self._keys:
-            self._keys.append(key)
-        rows = pa.table({"number": [self._keys.index(key)]}, schema=KEY)
+        number = self._numbers.setdefault(key, len(self._numbers))
+        rows = pa.table({"number": [number]}, schema=KEY)
         groups = self._state.group(rows, hash_keys(rows, "number"))
         self.handle.attach(self._state.get(groups)[0])
         self.handle.group = 0
@@ -216,9 +215,9 @@ class TwsTester:
         """Call the processor for the timers that have come, key by key, and forget what has expired."""
         groups: Groups = self._state.due(self.handle.now_ms)
         self.handle.attach(self._state.get(groups)[0])
-        numbers = groups.keys.column("number").to_pylist()
+        numbers, keys = groups.keys.column("number").to_pylist(), list(self._numbers)
         for time, group in sorted(self.handle.due_timers(), key=lambda due: (numbers[due[1]], due[0])):
-            self.handle.group, key = group, (self._keys[numbers[group]],)
+            self.handle.group, key = group, (keys[numbers[group]],)
             yield list(
                 self.processor.handleExpiredTimer(
                     key=key, timerValues=self._now, expiredTimerInfo=ExpiredTimerInfo(time)
