@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import math
 import pickle
+import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Literal, Optional
 
 import numpy as np
@@ -20,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from unskew import codec
+from unskew import codec, codec_kinds
 from unskew.codec import dump, load
 from unskew.errors import ArgumentError, FormatError
 from unskew.load.channels import ChannelUse
@@ -421,3 +424,20 @@ def test_the_header_can_be_read_without_unskew():
     body = pa.decompress(written[20:], int.from_bytes(written[12:20], "little"), codec="zstd", asbytes=True)
     head = json.loads(body[4 : 4 + int.from_bytes(body[:4], "little")])
     assert head == {"class": "Leaf", "value": {"number": 3, "text": "x"}, "sections": []}
+
+
+def test_threads_parse_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 fails if two threads make syntax trees at once, as when several queries start together."""
+    at_once, most = [0], []
+
+    def parse(source: str) -> ast.Module:
+        at_once[0] += 1
+        most.append(at_once[0])
+        time.sleep(0.01)
+        at_once[0] -= 1
+        return ast.Module([], [])
+
+    monkeypatch.setattr(codec_kinds, "ast", SimpleNamespace(**vars(ast) | {"parse": parse}))
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(codec_kinds._checkers_imports, ["unskew.codec_kinds"] * 4))
+    assert most == [1] * 4

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import sys
+import threading
 import typing
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -298,9 +299,13 @@ def _hints(cls: type) -> dict[str, Any]:
         raise ArgumentError(f"a type hint cannot be resolved: {error}", where=cls.__qualname__) from None
 
 
+_PARSING = threading.Lock()  # Python 3.11 cannot parse in two threads at once; see CPython's issue 106905
+
+
 def _checkers_imports(module: str) -> dict[str, Any]:
     """Return what a module imports under ``if TYPE_CHECKING``."""
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    with _PARSING:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
     blocks = [node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
     imports: list[ast.stmt] = [
         line for node in blocks for line in node.body if isinstance(line, ast.Import | ast.ImportFrom)
