@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import traceback
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,8 +50,10 @@ def main(home: Path, side: str, names: list[str]) -> None:
         place = home / "checkpoints" / ("native" if side == "native" else "ours") / str(number)
         starts.append(partial(run, stage, place, kept))
     with ThreadPoolExecutor(len(starts)) as beside:
-        for running in [beside.submit(start) for start in starts]:
-            running.result()
+        for running in as_completed([beside.submit(start) for start in starts]):
+            if running.exception() is not None:  # others may be held for ever
+                traceback.print_exception(running.exception())
+                os._exit(1)
     print("ENDED", flush=True)
 
 
