@@ -71,8 +71,12 @@ SOME: tuple[tuple[Any, ...], ...] = (
 )
 
 
-def every_kind(seed: int) -> list[pa.Table]:
-    """Return batches with a column of each of several types; keys come again."""
+def every_kind(seed: int, null: bool) -> list[pa.Table]:
+    """Return batches with a column of each of several types; keys come again.
+
+    Without `null`, numbers are never null: as pandas' keys of integers with a null among them become floats, Spark then
+    takes all of them for null, and calls the processor more than once for a null that is a float.
+    """
     rng = np.random.default_rng(seed)
     made = []
     for batch in range(4):
@@ -81,8 +85,8 @@ def every_kind(seed: int) -> list[pa.Table]:
             "day": pa.array([None if k == 3 else int(k) for k in n], pa.int32()).cast(pa.date32()),
             "at": pa.array((60 * batch + n) * 1_000_000 + 1).cast(pa.timestamp("us", "UTC")),
             "price": pa.array([Decimal(int(k)) / 4 for k in n], pa.decimal128(6, 2)),
-            "share": pa.array([(0.5, -1.25, math.inf, None)[k] for k in n], pa.float64()),
-            "small": pa.array([(1, -1, 7, None)[k] for k in rng.integers(0, 4, 16)], pa.int16()),
+            "share": pa.array([(0.5, -1.25, math.inf, None if null else 9.0)[k] for k in n], pa.float64()),
+            "small": pa.array([(1, -1, 7, None if null else 9)[k] for k in rng.integers(0, 4, 16)], pa.int16()),
             "flag": pa.array([(True, False, None, True)[k] for k in n]),
             "raw": pa.array([(b"a", b"", b"\0", None)[k] for k in n], pa.binary()),
             "amount": pa.array(rng.integers(0, 9, 16)),
@@ -189,12 +193,14 @@ TYPED = {"time_mode": "ProcessingTime", "output": "told string"}
 
 CASES = {
     **{
-        f"keys of type {name}": Case(TypedKeys, key=tuple(name.split(", ")), batches=partial(every_kind, 1), **TYPED)
+        f"keys of type {name}": Case(
+            TypedKeys, key=tuple(name.split(", ")), batches=partial(every_kind, 1, False), **TYPED
+        )
         for name in ("day", "at, small", "price", "share, flag", "raw")
     },
     **{
         f"keys of type {name}, by row": Case(
-            TypedKeysByRow, key=tuple(name.split(", ")), by_row=True, batches=partial(every_kind, 2), **TYPED
+            TypedKeysByRow, key=tuple(name.split(", ")), by_row=True, batches=partial(every_kind, 2, True), **TYPED
         )
         for name in ("day, at", "price, share", "small, flag, raw")
     },
