@@ -204,7 +204,6 @@ CONTINUED = [
     "recent, a list",
     "stock, a map",
     "sessions, timers in event time",
-    "alarms, timers in processing time",
     "counts, by row",
     "alarms, by row",
     "odd types",
