@@ -208,7 +208,7 @@ CONTINUED = [
     "alarms, by row",
     "odd types",
 ]
-QUICK_ONES = ("sessions, timers in event time", "first seen, with expiry")
+QUICK_ONES = ("stock, a map", "alarms, by row")
 
 
 @pytest.mark.parametrize(

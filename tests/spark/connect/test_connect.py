@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import unskew
 from unskew.errors import ArgumentError
@@ -22,7 +21,6 @@ from unskew.testing import write_batches
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SCHEMA = "user string, amount long, ts timestamp"
 Batches = dict[int, list[str]]
 
@@ -147,78 +145,6 @@ def test_a_query_goes_on_where_it_stopped_and_shows_its_state(remote: Any, tmp_p
     expected = dict(zip(*(truth.column(name).to_pylist() for name in ("user", "amount_count")), strict=True))
     expected["u1"] += 1000
     assert held == {**expected, "nobody": 7}
-
-
-class Sessions(StatefulProcessor):
-    """Tells every session that has ended; a list keeps its amounts, a map counts them, and a timer ends it."""
-
-    def init(self, handle: Any) -> None:
-        self.handle = handle
-        self.amounts = handle.getListState("amounts", "amount long")
-        self.kinds = handle.getMapState("kinds", "even boolean", "n long")
-        self.last = handle.getValueState("last", "ms long")
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        (last,) = self.last.get() or (0,)
-        for frame in rows:
-            last = max(last, int(frame["ts"].max().timestamp() * 1000))
-            amounts = [int(amount) for amount in frame["amount"].dropna()]
-            for amount in amounts:
-                (n,) = self.kinds.getValue((amount % 2 == 0,)) or (0,)
-                self.kinds.updateValue((amount % 2 == 0,), (n + 1,))
-            if amounts:
-                self.amounts.appendList([(amount,) for amount in amounts])
-        self.last.update((last,))
-        for timer in self.handle.listTimers():
-            self.handle.deleteTimer(timer)
-        self.handle.registerTimer(last + 10_000)
-        yield from ()
-
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        told = repr((sorted(self.amounts.get()), sorted(self.kinds.iterator()), self.last.get()))
-        for state in (self.amounts, self.kinds, self.last):
-            state.clear()
-        yield pd.DataFrame({"user": [key[0]], "told": [told]})
-
-
-def sessions(rows: Any) -> Any:
-    return rows.transformWithStateInPandas(Sessions(), "user string, told string", "append", "EventTime")
-
-
-GOES_ON: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "processor": (sessions, "append"),
-    "aggregates": (aggregates, "update"),
-    "function with time-outs": (grouped_functions, "update"),
-}
-
-
-@pytest.mark.parametrize("name", GOES_ON)
-def test_a_native_query_goes_on_balanced(remote: Any, tmp_path: Path, name: str) -> None:
-    job, mode = GOES_ON[name]
-    remote.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    remote.conf.set("spark.sql.shuffle.partitions", "1")
-    tables = drawn()
-
-    def read(folder: str) -> Any:
-        files = remote.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / folder))
-        return files.withWatermark("ts", "30 seconds")
-
-    write_batches(tmp_path / "data", tables[:2])
-    native = job(read("data").groupBy("user"))
-    first, _ = run(native, tmp_path / "native", mode)
-    before = unskew.state_of(remote, str(tmp_path / "native" / "checkpoint"))
-    write_batches(tmp_path / "later", tables[2:])
-    stage = job(unskew.balance(read("later"), "user", channels=2)).continue_from(before)
-    ours, _ = run(stage, tmp_path / "ours", mode)
-    write_batches(tmp_path / "data", tables[2:], first=2)
-    both, _ = run(native, tmp_path / "native", mode)
-    theirs = [rows for batch, rows in both.items() if batch not in first]
-    assert len(theirs) >= 2
-    assert [*ours.values()] == theirs
-
-    known = unskew.read_state(remote, str(tmp_path / "ours" / "checkpoint"))
-    again = job(unskew.balance(read("later"), "user", channels=2)).continue_from(known)
-    assert known.count() > 0 and again.beginning.watermarks.next_ms > 0
 
 
 def test_sinks_of_files_and_tables(remote: Any, events: Any, tmp_path: Path) -> None:
