@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas._config import config
-from pandas.core import generic
+from pandas.core.generic import NDFrame
 from pandas.core.internals import BlockManager  # type: ignore[import-not-found]
 
 MOST_ROWS = 100  # pandas is quick enough for more
@@ -30,7 +30,8 @@ _KINDS: dict[type, np.dtype[Any]] = {
     str: np.dtype(object),
 }
 _OPTIONS: Any = config._global_config  # type: ignore[attr-defined]
-_fill: Any = generic.NDFrame.__init__
+
+_begin: Any = NDFrame.__init__  # what pandas' own constructor ends with
 
 _Init = Callable[..., None]
 _Blueprint = tuple[Any, list[tuple[Any, np.dtype[Any], list[str], Any]], Any, Any]
@@ -67,7 +68,7 @@ def _install(slow: _Init) -> None:
         if type(data) is dict and not args and not named:
             manager = _manager(data, slow)
             if manager is not None:
-                _fill(self, manager)
+                _begin(self, manager)
                 return
         slow(self, data, *args, **named)
 
