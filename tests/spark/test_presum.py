@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 import unskew
 from unskew.spark.jobs import collected
 from unskew.testing import write_batches
+from unskew.versions import SPARK
 
 pytestmark = pytest.mark.spark
 
@@ -100,6 +102,11 @@ def ways(query: Any) -> set[str]:
     return {figures.way for figures in query.figures}
 
 
+def all_nullable(schema: StructType) -> StructType:
+    """Return a schema as Spark's stateful operators have it since 4.1."""
+    return StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema])
+
+
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_every_aggregate_is_sparks_in_every_batch(spark: Any, tmp_path: Path, adaptive: str) -> None:
     spark = spark.newSession()
@@ -110,7 +117,9 @@ def test_every_aggregate_is_sparks_in_every_batch(spark: Any, tmp_path: Path, ad
         *(F.expr("count(*)" if text == "count" else text).alias(name) for name, text in RESULTS.items())
     )
     stage = unskew.balance(events, ["user", "kind"], channels=3).aggregate(**RESULTS)
-    assert stage.output_schema == native.schema
+    assert stage.output_schema == all_nullable(native.schema)
+    if SPARK >= (4, 1):
+        assert stage.output_schema == native.schema
     expected, _ = run(native, "update", tmp_path / "native")
     got, query = run(stage, "update", tmp_path / "ours")
     for batch_id, rows in expected.items():
