@@ -44,7 +44,8 @@ BEHIND_BALANCE = {
     "unskew.spark.stage.Stage",
     "unskew.spark.writer.BalancedWriter",
     "unskew.spark.query.BalancedQuery",
-    "unskew.spark.batch.BalancedPair",
+    "unskew.spark.pair.BalancedPair",
+    "unskew.spark.batch.BatchStage",
     "unskew.spark.per_key.Rows",
     "unskew.runtime.figures.BatchFigures",
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from unskew.spark.internals import are_equal, read_call, read_grouped, read_selected
+from unskew.spark.internals import are_equal, plain_column, read_call, read_grouped, read_selected, takes_iterator
 
 pytestmark = pytest.mark.spark
 
@@ -81,6 +84,32 @@ def test_equal_columns_are_told_from_others_of_the_same_text(spark: Any) -> None
     assert not are_equal(rows, F.col("id"), F.col("both.id"))
     one, other = (F.udf(f, "long") for f in (lambda x: x + 1, lambda x: x + 2))
     assert not are_equal(rows, one("id"), other("id"))
+
+
+def test_a_column_is_known_by_what_it_stands_for(spark: Any) -> None:
+    rows = spark.range(1).selectExpr("id", "struct(1 as one) as both")
+    assert [plain_column(rows, column) for column in (F.col("ID"), rows.id, F.col("both"))] == ["id", "id", "both"]
+    for other in (F.col("id").alias("id"), F.col("both.one"), F.col("id") + 1, F.lit(1)):
+        assert plain_column(rows, other) is None
+
+
+def test_hints_say_whether_a_function_takes_pieces() -> None:
+    def frames(rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        return rows
+
+    def batches(key: tuple[Any, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return rows
+
+    def half(rows: Iterator[pd.DataFrame]):  # type: ignore[no-untyped-def]
+        return rows
+
+    found = {
+        (method, function.__name__)
+        for method in ("applyInPandas", "applyInArrow")
+        for function in (frames, batches, half, len)
+        if takes_iterator(method, function)
+    }
+    assert found == {("applyInPandas", "frames"), ("applyInArrow", "batches")}
 
 
 def test_grouped_rows_are_read_with_the_names_of_their_key(spark: Any) -> None:

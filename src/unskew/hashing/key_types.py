@@ -19,7 +19,17 @@ _REFUSED = {
 
 
 def check_key_type(name: str, spark_type: str) -> None:
-    """Raise `KeyTypeError` if the column `name` cannot be a key; `spark_type` is its type's ``simpleString()``.
+    """Raise `KeyTypeError` if the column `name` cannot be a key; `spark_type` is its type's ``simpleString()``."""
+    check_collation(name, spark_type)
+    for refused, hint in _REFUSED.items():
+        # the type stands alone or inside array<...> and struct<field:...>, never as the name of a field
+        if re.search(rf"(?:^|[<:,]){refused}(?:[<(,>]|$)", spark_type):
+            what = f"a key cannot be of type {refused}, nor contain it"
+            raise KeyTypeError(what, where=f"column {name!r}", got=spark_type, hint=hint)
+
+
+def check_collation(name: str, spark_type: str) -> None:
+    """Raise `KeyTypeError` if a key has strings that are compared in another way than byte by byte.
 
     Collated strings arrive in Arrow as plain strings, so only Spark's schema tells them apart. Strings that are equal
     under a collation may have different bytes, and would be routed to different channels.
@@ -28,8 +38,3 @@ def check_key_type(name: str, spark_type: str) -> None:
         if collation != _BINARY_COLLATION:
             hint = f"collate the key as {_BINARY_COLLATION}, for instance lower({name})"
             raise KeyTypeError("a collated string cannot be a key", where=f"column {name!r}", got=spark_type, hint=hint)
-    for refused, hint in _REFUSED.items():
-        # the type stands alone or inside array<...> and struct<field:...>, never as the name of a field
-        if re.search(rf"(?:^|[<:,]){refused}(?:[<(,>]|$)", spark_type):
-            what = f"a key cannot be of type {refused}, nor contain it"
-            raise KeyTypeError(what, where=f"column {name!r}", got=spark_type, hint=hint)

@@ -18,7 +18,7 @@ from unskew.runtime.memory import memory_budgets
 from unskew.runtime.settings import Channels, Keeping, Planning, Settings, Splitting
 from unskew.spark.balanced import Balanced
 from unskew.spark.check import require_frame
-from unskew.spark.columns import Span, grouping
+from unskew.spark.columns import grouping
 from unskew.spark.plans import session_cores
 from unskew.splitters import Splitter, splitter
 
@@ -28,8 +28,8 @@ OWN_TOLERANCE = 0.02  # batches that are planned by their own counts need little
 
 def balance(
     events: DataFrame,
-    key: str | Column | Sequence[str | Column],
-    *more: str | Column,
+    key: str | Column | int | Sequence[str | Column | int] = (),
+    *more: str | Column | int,
     channels: int | Literal["auto"] | None = None,
     planner: str | Planner = "mixed",
     tolerance: float | None = None,
@@ -58,8 +58,10 @@ def balance(
     events
         A DataFrame, streaming or static.
     key, more
-        The columns to group by, as Spark's ``groupBy`` takes them: ``"user"`` or ``F.col("user")``. For aggregates you
-        may add one ``F.window("ts", "10 minutes")`` or ``F.session_window("ts", "30 minutes")``.
+        What to group by, as Spark's ``groupBy`` takes it: names in any case (``spark.sql.caseSensitive`` says whether
+        case counts), columns and expressions such as ``F.lower("user")``, several of them, a list, or nothing for one
+        group. For aggregates of a stream you may add one ``F.window("ts", "10 minutes")`` or
+        ``F.session_window("ts", "30 minutes")``. Static rows may be grouped by windows and maps like by any other key.
     channels
         The number of parts that keys are shared out to. It is like the number of shuffle partitions of a native job,
         but a small batch runs several channels in one task. Defaults to the session's cores (its default parallelism).
@@ -105,7 +107,7 @@ def balance(
         For static rows: the share of rows that statistics are taken from, such as 0.05. Defaults to all rows.
     """
     require_frame(events, "events")
-    names, span = grouping(events, key, *more)
+    groups = grouping(events, [*(key if isinstance(key, (list, tuple, set)) else [key]), *more])
     cores = session_cores(events.sparkSession)
     require_number("slots", slots, 1, MOST_SLOTS)
     count = _checked_channels(channels, cores, slots)
@@ -117,7 +119,6 @@ def balance(
     if not events.isStreaming:
         _check_static(
             sample,
-            span,
             channels=channels if channels == AUTO else None,
             plan=plan,
             interval=interval,
@@ -148,13 +149,11 @@ def balance(
         Splitting(split == AUTO, _scheme(split)),
         Keeping(cache_bytes, memory_budgets(memory_bytes), records),
     )
-    return Balanced(events, names, settings, cores, span, sample)
+    return Balanced(groups.rows, groups.key, groups.given, groups.hidden, settings, cores, groups.span, sample)
 
 
-def _check_static(sample: float | None, span: Span | None, **for_streams: object) -> None:
+def _check_static(sample: float | None, **for_streams: object) -> None:
     """Refuse what static rows cannot have."""
-    if span is not None:
-        raise ArgumentError("windows are for streams, these rows are static", where="events")
     if sample is not None:
         require_number("sample", sample, whole=False)
         if not 0 < sample <= 1:

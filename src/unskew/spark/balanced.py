@@ -20,11 +20,12 @@ from unskew.operators.heaviest_keys import HeaviestKeys
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
 from unskew.planners import Plan
-from unskew.spark.batch import BalancedBatch, BalancedPair
-from unskew.spark.columns import Span
+from unskew.spark.batch import BalancedBatch, BatchStage, Form, OfBatch, Spread
+from unskew.spark.columns import Span, grouping
 from unskew.spark.grouped import Grouped
 from unskew.spark.initial_state import Beginning
 from unskew.spark.internals import read_grouped
+from unskew.spark.pair import BalancedPair
 from unskew.spark.per_key import (
     ArrowSettings,
     Lean,
@@ -156,6 +157,7 @@ class Balanced(Grouped):
         output, state = parse(output), parse(state)
         settings = ArrowSettings.of(self.events.sparkSession)
         operator = form(function, output, state, timeout, settings, max_call_seconds)
+        operator.hidden = self.hidden
         stage = self.apply(operator, output)
         return stage if initial_state is None else stage.continue_from(initial_state)
 
@@ -216,6 +218,7 @@ class Balanced(Grouped):
         _check_mode(mode)
         output = parse(output)
         operator = form(processor, output, time_mode, ArrowSettings.of(self.events.sparkSession), event_time)
+        operator.hidden = self.hidden
         stage = replace(self.apply(operator, output), output_mode=mode.lower())
         if initial is None:
             return stage
@@ -227,15 +230,40 @@ class Balanced(Grouped):
             rows, key = read_grouped(initial)
         return replace(stage, beginning=Beginning(rows, partial(handled_parcels, key)))
 
-    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
-        """Call ``func(frame)`` or ``func(key, frame)`` for every key of static rows, as Spark's method does.
+    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame | BatchStage:  # noqa: N802
+        """Call a function for every key, as Spark's method of this name does: same arguments, same rows, same errors.
 
-        A task holds all rows of its channel in memory; Spark's holds those of one group.
+        Static rows give a DataFrame. A stream gives a stage: as under Spark, every micro-batch is grouped on its own.
+        Each batch is balanced by its own counts. See `BatchStage` for what a failure means.
+
+        Parameters
+        ----------
+        func
+            ``func(frame)`` or ``func(key, frame)`` returns a frame. With the type hints ``Iterator[pandas.DataFrame]``
+            for rows and result it takes and yields frames, a piece of the group at a time.
+        schema
+            Schema of the output, as a `StructType` or as a DDL string.
         """
-        return self._static.applyInPandas(func, schema)
+        return self._call("applyInPandas", func, schema)
+
+    def applyInArrow(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame | BatchStage:  # noqa: N802
+        """Call a function for every key with Arrow data, as Spark's method of this name does; see `applyInPandas`.
+
+        ``func(table)`` or ``func(key, table)`` returns a `pyarrow.Table`; the key is a tuple of Arrow scalars. With the
+        type hints ``Iterator[pyarrow.RecordBatch]`` for rows and result it takes and yields batches.
+        """
+        return self._call("applyInArrow", func, schema)
+
+    def _call(self, method: str, func: Callable[..., Any], schema: StructType | str) -> DataFrame | BatchStage:
+        form = Form(method, inputs=1)
+        native = form.on(self.spark_groups, func, schema)  # refuses what Spark refuses
+        if self.events.isStreaming:
+            keyed = self.keyed
+            return BatchStage(keyed.rows, OfBatch(keyed.spread, form, func, native.schema), native.schema)
+        return self.at_hand.call(form, func, schema)
 
     def cogroup(self, other: Balanced) -> BalancedPair:
-        """Group static rows with others by the same key, for `BalancedPair.applyInPandas`.
+        """Group with other rows by the same key, for ``applyInPandas`` and ``applyInArrow`` of the pair.
 
         Key columns are matched by position and must have the same types.
         """
@@ -245,29 +273,46 @@ class Balanced(Grouped):
                 got=type(other).__name__,
                 hint="cogroup(unskew.balance(other, key))",
             )
-        return self._static.cogroup(other._static)
+        return BalancedPair(self, other)
 
     @property
     def statistics(self) -> Statistics:
         """Static rows, counted by key."""
-        return self._static.statistics
+        return self.at_hand.statistics
 
     @property
     def plan(self) -> Plan:
         """The routing table for static rows, and what it does, in figures."""
-        return self._static.plan
+        return self.at_hand.plan
 
     @cached_property
-    def _static(self) -> BalancedBatch:
+    def at_hand(self) -> BalancedBatch:
+        """The rows, if they are static."""
         if self.events.isStreaming:
             raise ArgumentError(
                 "this method is for static rows, and this is a stream",
                 hint="applyInPandasWithState, apply_per_key or agg",
             )
+        return self.keyed
+
+    @cached_property
+    def keyed(self) -> BalancedBatch:
+        """The rows with a column for every key, windows included, which functions get as keys like any other."""
+        rows, key, hidden = self.events, self.key, self.hidden
+        if self.span is not None:
+            groups = grouping(self.own, self.given, windows=False)
+            rows, key, hidden = groups.rows, groups.key, groups.hidden
         channels, planning = self.settings.channels, self.settings.planning
-        return BalancedBatch(
-            self.events, self.key, channels.count, channels.slots, planning.planner, planning.tracked_keys, self.sample
-        )
+        planned = (planning.planner, planning.tracked_keys, self.sample)
+        spread = Spread(key, hidden, channels.count, channels.slots, *planned)
+        return BalancedBatch(rows, spread)
+
+    @property
+    def spark_groups(self) -> GroupedData:
+        """Spark's own grouping of the user's rows."""
+        if self.span is not None and len(self.given) == len(self.key):
+            raise ArgumentError("window() is for aggregates", hint='group by F.window("ts", "10 minutes")')
+        return self.own.groupBy(*self.given)
 
     def apply(self, operator: Operator, output_schema: StructType | None = None) -> Stage:
         """Run any operator. Spark's schema of its output follows from Arrow's unless you give one."""

@@ -6,22 +6,22 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import NumericType, StructField, StructType
 
 from unskew.errors import ArgumentError, ColumnError, did_you_mean
-from unskew.hashing import check_key_type
+from unskew.hashing import check_collation, check_key_type
 from unskew.operators import Operator
 from unskew.operators.aggregate import RESULTS, expression_column, function_names, parse_call
 from unskew.operators.aggregate_functions import Count
 from unskew.operators.presum import quoted
 from unskew.operators.session_aggregate import SessionAggregate
 from unskew.operators.window_aggregate import WindowAggregate
-from unskew.spark.internals import NAME_IT, Call, are_equal, read_call, read_selected
+from unskew.spark.internals import NAME_IT, Call, are_equal, plain_column, read_call, read_selected
 
 # names that Spark takes in agg({"amount": "mean"}), and the functions that it means
 IN_A_DICT = {"average": "avg", "mean": "avg", "std": "stddev", "size": "count"}
@@ -44,46 +44,104 @@ class Span:
         return made if self.place is None else made.placed(self.place)  # type: ignore[no-any-return]
 
 
-def grouping(
-    events: DataFrame, key: str | Column | Sequence[str | Column], *more: str | Column
-) -> tuple[tuple[str, ...], Span | None]:
-    """Return the key columns, and the window if there is one."""
-    given: list[Any] = [*(key if isinstance(key, (list, tuple, set)) else [key]), *more]
-    names: list[str] = []
-    span = None
-    for each in given:
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Rows and what they are grouped by; a key that is an expression is a column of its own, which `hidden` names."""
+
+    rows: DataFrame
+    key: tuple[str, ...]
+    hidden: tuple[str, ...]
+    span: Span | None
+    given: tuple[str | Column, ...]  # as the user spells it
+
+
+def grouping(events: DataFrame, given: Sequence[str | Column | int], windows: bool = True) -> Grouping:
+    """Return what `events.groupBy` is given, with a column for every key.
+
+    A window of a stream comes apart from the keys, unless `windows` is false.
+    """
+    windows = windows and events.isStreaming
+    keys = _Keys(events)
+    span, spelled = None, []
+    for what in given:
+        each = keys.at(what) if isinstance(what, int) and not isinstance(what, bool) else what
         if not isinstance(each, (str, Column)):
             raise ArgumentError(
                 "a key must be the name of a column, or a column", got=each, hint='"user" or F.col("user")'
             )
-        call = None if isinstance(each, str) else read_call(events.sparkSession, each)
-        if isinstance(each, str):
-            names.append(each)
-        elif call is None or call.function not in ("window", "session_window"):
-            names.append(_name(events, each))
+        spelled.append(each)
+        call = _window(events, each) if isinstance(each, Column) and windows else None
+        if call is None:
+            keys.add(each)
         elif span is None:
-            span = _span(events, each, call, len(names))
+            span = _span(events, cast(Column, each), call, len(keys.names))
         else:
             raise ArgumentError("only one window is possible", got=str(each), hint="leave one out")
-    for name in names:
-        if name not in events.columns:
-            hint = did_you_mean(name, events.columns)
-            raise ColumnError("there is no column of that name", where="the key", got=name, hint=hint)
-        if names.count(name) > 1:
-            raise ArgumentError("a column is named twice", where="the key", got=name, hint="name it once")
-        check_key_type(name, events.schema[name].dataType.simpleString())
-    if not names:
-        raise ArgumentError("there is no key", got=given, hint="name a column beside the window")
-    if span is not None and span.place == len(names):
+    if span is not None and span.place == len(keys.names):
         span = replace(span, place=None)
-    return tuple(names), span
+    return Grouping(keys.rows, tuple(keys.names), tuple(keys.made), span, tuple(spelled))
 
 
-def _name(events: DataFrame, column: Column) -> str:
-    read = read_selected(events, column)
-    if read is None or read[1] is None:
-        raise ArgumentError("a key must be a column of the stream", got=str(column), hint=NAME_IT)
-    return read[1]
+def _window(events: DataFrame, column: Column) -> Call | None:
+    """Return a window of event time, of which operators have their own; None for other columns."""
+    try:
+        call = read_call(events.sparkSession, column)
+    except ArgumentError:  # text that only the server of Spark Connect can parse
+        return None
+    return call if call is not None and call.function in ("window", "session_window") else None
+
+
+class _Keys:
+    """Collects the key columns of some rows."""
+
+    def __init__(self, events: DataFrame) -> None:
+        self._events, self._columns = events, events.columns
+        self.names: list[str] = []
+        self.made: dict[str, Column] = {}
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows with a column for every key."""
+        added = [column.alias(name) for name, column in self.made.items()]
+        return self._events.select("*", *added) if added else self._events
+
+    def at(self, ordinal: int) -> Column:
+        """Return a column by its number, from 1 on, as ``groupBy(1)`` does."""
+        if not 1 <= ordinal <= len(self._columns):
+            hint = f"a number from 1 to {len(self._columns)}, or a name"
+            raise ColumnError("there is no column of that number", where="the key", got=ordinal, hint=hint)
+        return self._events[ordinal - 1]
+
+    def add(self, given: str | Column) -> None:
+        column = sql.col(given) if isinstance(given, str) else given
+        try:
+            (field,) = self._events.select(column).schema
+        except AnalysisException as error:
+            if not isinstance(given, str) or error.getCondition() == "AMBIGUOUS_REFERENCE":
+                raise
+            hint = did_you_mean(given, self._columns)
+            raise ColumnError("there is no column of that name", where="the key", got=given, hint=hint) from error
+        except ValueError:
+            raise ArgumentError("a key must be one column", got=given, hint='"user" or F.col("user")') from None
+        if isinstance(given, str) and self._columns.count(given) == 1 and given not in self.names:
+            name = given
+        else:
+            name = self._made(field.name, column)
+        self.names.append(name)
+        check = check_key_type if self._events.isStreaming else check_collation
+        check(name, field.dataType.simpleString())
+
+    def _made(self, spelled: str, column: Column) -> str:
+        """Add a column; it has the name that Spark gives it, as far as no other has it and Python can read it."""
+        plain = plain_column(self._events, column)
+        if plain is not None and self._columns.count(plain) == 1 and plain not in self.names:
+            return plain
+        name = spelled.replace(".", "%2E").replace("`", "'")
+        taken = {each.lower() for each in (*self._columns, *self.made)}
+        while name.lower() in taken:
+            name += "'"
+        self.made[name] = column
+        return name
 
 
 def _span(events: DataFrame, column: Column, call: Call, place: int) -> Span:
@@ -95,7 +153,10 @@ def _span(events: DataFrame, column: Column, call: Call, place: int) -> Span:
             got=str(column),
             hint='F.window("ts", "5 minutes") or F.session_window("ts", "5 minutes")',
         )
-    on, size = _name(events, time.column), durations[0]
+    read = read_selected(events, time.column)
+    if read is None or read[1] is None:
+        raise ArgumentError("a key must be a column of the stream", got=str(column), hint=NAME_IT)
+    on, size = read[1], durations[0]
     if call.function == "session_window":
         return Span(partial(SessionAggregate, size, on), lambda _: column, on, place, has_modes=False)
     slide, offset = (*durations[1:], *(size, "0 seconds")[len(durations) - 1 :])

@@ -30,8 +30,10 @@ WATERMARK_MARK = "spark.watermarkDelayMs"
 class Grouped:
     """A stream grouped by key columns, and perhaps by a window of event time."""
 
-    events: DataFrame
+    events: DataFrame  # with a column for every key
     key: tuple[str, ...]
+    given: tuple[str | Column, ...]  # what rows are grouped by, as the user spells it
+    hidden: tuple[str, ...]  # key columns that are not the user's own: expressions
     settings: Settings
     cores: int  # tasks that can run at once
     span: Span | None = None
@@ -87,20 +89,24 @@ class Grouped:
 
     def _each(self, function: str, names: Sequence[str]) -> Stage:
         native = getattr(self._spark_groups(), function)(*names)
-        over = names or [quoted(name) for name in numeric_columns(self.events)]
+        over = names or [quoted(name) for name in numeric_columns(self.own)]
         return self._like_spark(native, [getattr(sql, function)(name) for name in over])
+
+    @property
+    def own(self) -> DataFrame:
+        """The rows as the user gave them."""
+        return self.events.drop(*self.hidden) if self.hidden else self.events
 
     def _spark_groups(self) -> Any:
         """Return Spark's own `GroupedData` for this."""
-        columns = [sql.col(quoted(name)) for name in self.key]
-        if self.span is not None:
-            place = len(columns) if self.span.place is None else self.span.place
+        columns = list(self.given)
+        if self.span is not None and len(columns) == len(self.key):  # it is not among them
             time = self.span.on or self._event_time
             if not time:
                 hint = 'name it, on="ts", or call withWatermark("ts", ...) first'
                 raise ArgumentError("a window needs a column of times", where="window", hint=hint)
-            columns.insert(place, self.span.spelled(quoted(time)))
-        return self.events.groupBy(*columns)
+            columns.append(self.span.spelled(quoted(time)))
+        return self.own.groupBy(*columns)
 
     def _like_spark(self, native: DataFrame, aggregates: list[Column]) -> Stage:
         """Return a stage with the columns that Spark gives; inside, each result has a unique name."""
@@ -162,6 +168,8 @@ class Grouped:
                 "this method is for streams, and these rows are static",
                 hint="applyInPandas or cogroup; Spark's own groupBy(...).agg(...) has no skew to remove",
             )
+        if not self.key:
+            raise ArgumentError("there is no key", where="balance", hint="name a column")
         bound = operator.bind(schema, self.key)
         if len(bound.columns_read) < len(schema):
             events = events.select(*map(quoted, bound.columns_read))

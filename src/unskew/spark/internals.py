@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, GroupedData, SparkSession, functions
+from pyspark.sql.pandas import typehints
+from pyspark.util import PythonEvalType
 
 from unskew.errors import ArgumentError
 from unskew.operators.presum import quoted
@@ -115,10 +118,40 @@ def are_equal(rows: DataFrame, one: Column, other: Column) -> bool:
     return plain and _as_resolved(pair[0]) == _as_resolved(pair[1])
 
 
+def plain_column(rows: DataFrame, column: Column) -> str | None:
+    """Return the name, as the rows have it, of the column of theirs that another one stands for; None if none."""
+    of_client: Any = column
+    if is_connect(column):
+        expression = of_client._expr
+        if _name_of(expression) != "ColumnReference":
+            return None
+        spelled = expression._unparsed_identifier.replace("`", "").lower()
+        named = [name for name in rows.columns if name.lower() == spelled]
+        return named[0] if len(named) == 1 else None
+    frames: list[Any] = [rows, rows.select(column)]
+    below, selected = (frame._jdf.queryExecution().analyzed() for frame in frames)
+    if _kind(selected) != "Project" or _kind(selected.projectList().head()) != "AttributeReference":
+        return None
+    wanted, own = selected.projectList().head().exprId(), below.output()
+    return next((own.apply(at).name() for at in range(own.length()) if own.apply(at).exprId().equals(wanted)), None)
+
+
 def read_grouped(grouped: GroupedData) -> tuple[DataFrame, tuple[str, ...]]:
     """Return the rows behind Spark's ``groupBy``, and the names of the columns that it groups by."""
     inner: Any = grouped
     return inner._df, tuple(grouped.count().columns[:-1])
+
+
+def takes_iterator(method: str, function: Callable[..., Any]) -> bool:
+    """Tell whether Spark's ``applyInPandas`` or ``applyInArrow`` reads from type hints that a function takes pieces."""
+    kind = {"applyInPandas": "pandas", "applyInArrow": "arrow"}[method]
+    infer = getattr(typehints, f"infer_group_{kind}_eval_type_from_func", None)
+    if infer is None:  # before Spark 4.1 functions take whole groups
+        return False
+    try:
+        return bool(infer(function) == getattr(PythonEvalType, f"SQL_GROUPED_MAP_{kind.upper()}_ITER_UDF"))
+    except Exception:  # Spark, too, warns and goes on
+        return False
 
 
 def _kind(node: Any) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from unskew.errors import ArgumentError
 from unskew.operators import Operator
@@ -36,6 +37,7 @@ from unskew.state.files import Files
 from unskew.versions import PARTITIONS_BY_ID
 
 if TYPE_CHECKING:
+    from unskew.spark.batch.stream import BatchStage
     from unskew.spark.stage import Stage
 
 OWN_FOLDER = "unskew"
@@ -48,8 +50,8 @@ class BalancedWriter:
     ``balanced.writeStream.option("checkpointLocation", path).foreachBatch(write).start()``
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, stage: Stage | BatchStage) -> None:
+        self._stage: Any = stage
         self._options: dict[str, str] = {}
         self._trigger: dict[str, Any] = {}
         self._format: str | None = None
@@ -182,12 +184,9 @@ class BalancedWriter:
         )
 
         def start(events: DataFrame) -> StreamingQuery:
-            writer = events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
-            if self._trigger:
-                writer = writer.trigger(**self._trigger)
-            if self._name:
-                writer = writer.queryName(self._name)
-            return writer.start()
+            return self._started(
+                events.writeStream.option("checkpointLocation", checkpoint.root).foreachBatch(callback)
+            )
 
         if ticking:
             mode: Any = operator.time_mode
@@ -197,8 +196,15 @@ class BalancedWriter:
             query = start(stage.events)
         return BalancedQuery(query, log, settings, spark)
 
+    def _started(self, writer: DataStreamWriter) -> StreamingQuery:
+        if self._trigger:
+            writer = writer.trigger(**self._trigger)
+        if self._name:
+            writer = writer.queryName(self._name)
+        return writer.start()
+
     def _settings(self) -> Settings:
-        settings = self._stage.settings
+        settings: Settings = self._stage.settings
         if not settings.channels.auto:
             return settings
         interval = self._trigger.get("processingTime")

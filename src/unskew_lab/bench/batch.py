@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def _fullest_tasks(folder: str) -> dict[str, float]:
                     rows.groupBy("key").applyInPandas(where, "task int, n long")
                 )
         balanced = unskew.balance(rows, "key", channels=CHANNELS)
-        return {**found, "unskew": fullest(balanced.applyInPandas(where, "task int, n long"))}
+        return {**found, "unskew": fullest(cast(DataFrame, balanced.applyInPandas(where, "task int, n long")))}
 
 
 def _measure(folder: str, master: str, function: Function, repeats: int) -> dict[str, float]:
@@ -117,7 +117,7 @@ def _native(spark: SparkSession, rows: DataFrame, function: Function, partitions
 
 def _balanced(rows: DataFrame, function: Function) -> None:
     balanced = unskew.balance(rows, "key", channels=CHANNELS)
-    discard(balanced.applyInPandas(function, "key long, n long"), 0)
+    discard(cast(DataFrame, balanced.applyInPandas(function, "key long, n long")), 0)
 
 
 def _adaptive(partitions: int) -> dict[str, str]:

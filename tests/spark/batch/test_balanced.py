@@ -116,7 +116,7 @@ def test_every_row_lies_in_the_partition_of_its_channel(spark, rows) -> None:
     loads = found.groupby("partition")["n"].sum().reindex(range(5), fill_value=0)
     assert balanced.plan.report.overload_after == pytest.approx(loads.max() / loads.mean() - 1)
     assert balanced.plan.report.overload_after < balanced.plan.report.overload_before
-    assert placed([(rows, ("user",))], balanced.plan.table).rdd.getNumPartitions() == 5
+    assert placed(rows, ("user",), balanced.plan.table).rdd.getNumPartitions() == 5
 
 
 def test_statistics_count_every_row_and_a_sample_about_its_share(spark, rows) -> None:
@@ -148,16 +148,6 @@ def test_rows_that_are_not_there(spark) -> None:
         ),
         (lambda rows: unskew.balance(rows, "user").count(), ArgumentError, "for streams, and these rows are static"),
         (lambda rows: unskew.balance(rows, "user", sample=0.0), ArgumentError, "above 0 and up to 1, got 0.0"),
-        (
-            lambda rows: unskew.balance(rows, "user").applyInPandas(lambda a, b, c: a, "user string"),
-            ArgumentError,
-            r"takes \(frame\) or \(key, frame\), got '3 arguments'",
-        ),
-        (
-            lambda rows: unskew.balance(rows, "user").applyInPandas(lambda frame: frame, "int"),
-            ArgumentError,
-            r"an output schema names columns, got 'int' \(in schema\)",
-        ),
         (lambda rows: unskew.balance(rows, "user").cogroup(rows), ArgumentError, "cogroup takes other balanced rows"),
         (
             lambda rows: unskew.balance(rows, "user").cogroup(unskew.balance(rows, "amount")),

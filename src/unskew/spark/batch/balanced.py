@@ -1,4 +1,4 @@
-"""A static DataFrame grouped by key: what `unskew.balance` does with one."""
+"""Rows at hand, grouped by key: counted, planned, sent to their channels, and there grouped by Spark itself."""
 
 from __future__ import annotations
 
@@ -7,57 +7,61 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql import DataFrame, GroupedData
+from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError
 from unskew.load.statistics import Statistics, combine
+from unskew.operators.presum import quoted
 from unskew.planners import Planner
 from unskew.planners.base import Plan
 from unskew.routing.table import RoutingTable
 from unskew.runtime.reach import within_reach
-from unskew.spark.batch.functions import GroupCalls, wants_key
-from unskew.spark.batch.routing import placed
+from unskew.spark.batch.functions import Form
+from unskew.spark.batch.routing import CHANNEL, placed
 from unskew.spark.batch.statistics import key_statistics
-from unskew.spark.per_key import ArrowSettings
-from unskew.versions.arrow import to_arrow_schema
 
 
 @dataclass(frozen=True, eq=False)
-class BalancedBatch:
-    """Rows grouped by key, in place of Spark's `GroupedData`. All rows of a key go to the channel that the plan names.
+class Spread:
+    """By which key rows are spread, and over what."""
 
-    The plan is made when it is first needed, from one pass over the key's columns or a sample of them. Everything else
-    is as lazy as in Spark.
-    """
-
-    rows: DataFrame
     key: tuple[str, ...]
+    hidden: tuple[str, ...]  # columns that functions do not see
     channels: int
     slots: int
     planner: Planner
     tracked_keys: int | None
     sample: float | None
 
-    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
-        """Call ``func(frame)`` or ``func(key, frame)`` for every key, as Spark's method of this name does.
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The columns that grouped rows have, and the user's rows have not."""
+        return (*self.hidden, CHANNEL)
 
-        A task holds all rows of its channel in memory; Spark's holds those of one group.
-        """
-        return _calls((self,), self.plan.table, func, schema)
 
-    def cogroup(self, other: BalancedBatch) -> BalancedPair:
-        """Group with other rows by the same key. Key columns are matched by position and must have the same types."""
-        mine, theirs = ([each.rows.schema[name].dataType for name in each.key] for each in (self, other))
-        if mine != theirs:
-            kinds = [", ".join(kind.simpleString() for kind in side) for side in (mine, theirs)]
-            raise ArgumentError(f"the keys have different types: {kinds[0]}", got=kinds[1], hint="cast one of them")
-        return BalancedPair(self, other)
+@dataclass(frozen=True, eq=False)
+class BalancedBatch:
+    """Rows grouped by key. All rows of a key go to the channel that the plan names.
+
+    There Spark itself groups them and calls the function, so what comes out, and what is an error, is Spark's. The plan
+    is made when it is first needed, from one pass over the key's columns or a sample of them. Everything else is as
+    lazy as in Spark.
+    """
+
+    rows: DataFrame  # with a column for every key
+    spread: Spread
+
+    def call(self, form: Form, func: Callable[..., Any], schema: StructType | str) -> DataFrame:
+        """Call a function for every key, as the method of Spark's `GroupedData` does that `form` names."""
+        if not self.spread.key:
+            return form.on(self.rows.groupBy(), func, schema)
+        return form.on(self.under(self.plan.table), form.without((self.spread.added,), func), schema)
 
     @cached_property
     def statistics(self) -> Statistics:
         """Rows by key."""
-        return key_statistics(self.rows, self.key, self.slots, self.tracked_keys, self.sample)
+        spread = self.spread
+        return key_statistics(self.rows, spread.key, spread.slots, spread.tracked_keys, spread.sample)
 
     @cached_property
     def plan(self) -> Plan:
@@ -66,45 +70,33 @@ class BalancedBatch:
 
     def plan_for(self, statistics: Statistics) -> Plan:
         """Plan from a fresh table, where no move costs anything."""
-        table = RoutingTable.initial(self.channels, self.slots)
-        planner = within_reach(self.planner, statistics, table) if statistics.total_cost > 0 else self.planner
+        table, planner = RoutingTable.initial(self.spread.channels, self.spread.slots), self.spread.planner
+        if statistics.total_cost > 0:
+            planner = within_reach(planner, statistics, table)
         return planner.plan(statistics, table)
+
+    def under(self, table: RoutingTable) -> GroupedData:
+        """Return Spark's grouping by channel and key, of rows that lie where the table says."""
+        key = self.spread.key
+        return placed(self.rows, key, table).groupBy(*map(quoted, (CHANNEL, *key)))
 
 
 @dataclass(frozen=True, eq=False)
-class BalancedPair:
-    """Two inputs grouped by the same key, in place of Spark's `PandasCogroupedOps`."""
+class BatchPair:
+    """Two inputs grouped by the same key. The load of a key is its rows in both."""
 
     left: BalancedBatch
     right: BalancedBatch
 
-    def applyInPandas(self, func: Callable[..., Any], schema: StructType | str) -> DataFrame:  # noqa: N802
-        """Call ``func(left, right)`` or ``func(key, left, right)`` for every key that one of the inputs has.
-
-        The load of a key is its rows in both.
-        """
-        return _calls((self.left, self.right), self.plan.table, func, schema)
+    def call(self, form: Form, func: Callable[..., Any], schema: StructType | str) -> DataFrame:
+        """Call a function for every key that one of the inputs has."""
+        left, right = self.left, self.right
+        if not left.spread.key:
+            return form.on(left.rows.groupBy().cogroup(right.rows.groupBy()), func, schema)
+        groups = left.under(self.plan.table).cogroup(right.under(self.plan.table))
+        return form.on(groups, form.without((left.spread.added, right.spread.added), func), schema)
 
     @cached_property
     def plan(self) -> Plan:
         """The routing table for both inputs, and what it does, in figures."""
         return self.left.plan_for(combine([self.left.statistics, self.right.statistics]))
-
-
-def _calls(
-    inputs: tuple[BalancedBatch, ...], table: RoutingTable, func: Callable[..., Any], schema: StructType | str
-) -> DataFrame:
-    spark = inputs[0].rows.sparkSession
-    output = DataType.fromDDL(schema) if isinstance(schema, str) else schema
-    if not isinstance(output, StructType):
-        raise ArgumentError("an output schema names columns", where="schema", got=schema, hint='"user string, n long"')
-    timezone = spark.conf.get("spark.sql.session.timeZone")
-    calls = GroupCalls(
-        function=func,
-        takes_key=wants_key(func, len(inputs)),
-        keys=tuple(each.key for each in inputs),
-        schemas=tuple(to_arrow_schema(each.rows.schema, timezone=timezone) for each in inputs),
-        output=output,
-        settings=ArrowSettings.of(spark),
-    )
-    return placed([(each.rows, each.key) for each in inputs], table).mapInArrow(calls, output)

@@ -1,112 +1,121 @@
-"""A user's function, called for every group of a channel."""
+"""A user's function as Spark calls it behind our shuffle, where keys and rows also hold the channel."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from unskew.errors import ArgumentError
-from unskew.runtime.cutting import taken
-from unskew.runtime.wire import HASH_COLUMN
-from unskew.spark.batch.routing import gathered
-from unskew.spark.per_key import ArrowSettings
-from unskew.spark.per_key.frame_output import FrameOutput
-from unskew.spark.per_key.frames import Frames, key_tuples
-from unskew.state import Groups, group_rows
-
-ROWS_CONVERTED_AT_ONCE = 1 << 17
-WHOLE_GROUPS = (1 << 31) - 1
-
-
-def wants_key(function: Callable[..., Any], inputs: int) -> bool:
-    """Tell from the number of its arguments whether a function takes the key before its frames, as Spark does."""
-    if not callable(function):
-        raise ArgumentError("this is not a function", got=function)
-    arguments = len(inspect.getfullargspec(function).args) - inspect.ismethod(function)
-    if not inputs <= arguments <= inputs + 1:
-        frames = "left, right" if inputs > 1 else "frame"
-        what = f"a function takes ({frames}) or (key, {frames})"
-        raise ArgumentError(what, got=f"{arguments} arguments", where=repr(function))
-    return arguments == inputs + 1
+from unskew.spark.internals import takes_iterator
 
 
 @dataclass(frozen=True)
-class GroupCalls:
-    """A function for ``mapInArrow`` behind the shuffle: a channel's parcels in, the user's rows out, slab by slab.
+class Form:
+    """How a function gets the rows of a group: as pandas or Arrow, whole or in pieces, of one or of two inputs."""
 
-    A channel's rows are held in memory.
-    """
+    method: str  # of Spark's `GroupedData`: applyInPandas or applyInArrow
+    inputs: int
 
+    def on(self, groups: Any, function: Callable[..., Any], schema: StructType | str) -> DataFrame:
+        """Return what Spark's own method gives."""
+        made: DataFrame = getattr(groups, self.method)(function, schema)
+        return made
+
+    def without(self, hidden: tuple[tuple[str, ...], ...], function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of the same form that hides columns of each input, and the first part of the key.
+
+        Spark has accepted the function before.
+        """
+        takes_key = len(inspect.getfullargspec(function).args) > self.inputs
+        call = _Call(function, takes_key)
+        if self.inputs == 2:
+            return _of_two(call, self._cutters(hidden))
+        (cut,) = self._cutters(hidden)
+        if takes_iterator(self.method, function):
+            return (_of_frames if self.method == "applyInPandas" else _of_batches)(call, cut)
+        return _of_one(call, cut)
+
+    def _cutters(self, hidden: tuple[tuple[str, ...], ...]) -> list[_Cut]:
+        kind = _CutFrame if self.method == "applyInPandas" else _CutTable
+        return [kind(names) for names in hidden]
+
+
+class _Cut:
+    """Takes columns out of the rows of a group."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = list(names)
+
+    def __call__(self, rows: Any) -> Any:
+        raise NotImplementedError
+
+
+class _CutFrame(_Cut):
+    def __call__(self, rows: Any) -> Any:
+        for name in self.names:  # in place, which is cheap; the frame is ours
+            del rows[name]
+        return rows
+
+
+class _CutTable(_Cut):
+    def __call__(self, rows: Any) -> Any:
+        return rows.drop_columns(self.names)
+
+
+@dataclass(frozen=True)
+class _Call:
     function: Callable[..., Any]
-    takes_key: bool  # before the frames
-    keys: tuple[tuple[str, ...], ...]  # key columns of each input
-    schemas: tuple[pa.Schema, ...]  # of each input
-    output: StructType
-    settings: ArrowSettings
+    takes_key: bool
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = gathered(batches, self.schemas)
-        groups = _grouped(tables, self.keys)
-        parts = np.split(groups.group_of_row, np.cumsum([table.num_rows for table in tables])[:-1])
-        sides = [Groups(groups.hashes, groups.keys, part) for part in parts]
-        for first, end in _slabs(groups.counts):
-            yield from self._slab(tables, sides, first, end).to_batches()
-
-    def _slab(self, tables: list[pa.Table], groups: list[Groups], first: int, end: int) -> pa.Table:
-        whole = replace(self.settings, rows_per_frame=WHOLE_GROUPS)
-        sides = [
-            _side(table.select(schema.names), side.order, side.starts[first : end + 1], whole)
-            for table, schema, side in zip(tables, self.schemas, groups, strict=True)
-        ]
-        keys = key_tuples(groups[0].keys.slice(first, end - first), self.settings)
-        output = FrameOutput(self.output, self.settings, lambda group: f"in the call for key {keys[group]}")
-        for group, key in enumerate(keys):
-            frames = [side(group) for side in sides]
-            try:
-                output.take((self.function(key, *frames) if self.takes_key else self.function(*frames),), group)
-            except Exception as error:
-                error.add_note(f"in the call for key {key}")
-                raise
-        return output.to_arrow()
+    def __call__(self, key: tuple[Any, ...], *rows: Any) -> Any:
+        """Call the function without the channel, which comes first in the key. Name the key in what it raises."""
+        key = key[1:]
+        try:
+            result = self.function(key, *rows) if self.takes_key else self.function(*rows)
+        except Exception as error:
+            error.add_note(_named(key))
+            raise
+        return _naming(result, key) if inspect.isgenerator(result) else result
 
 
-def _grouped(tables: Sequence[pa.Table], keys: Sequence[tuple[str, ...]]) -> Groups:
-    """Group the rows of all inputs together; keys are called as in the first."""
-    names = list(keys[0])
-    columns = [
-        table.select([*key, HASH_COLUMN]).rename_columns([*names, HASH_COLUMN])
-        for table, key in zip(tables, keys, strict=True)
-    ]
-    together = pa.concat_tables(columns) if len(columns) > 1 else columns[0]
-    return group_rows(together.select(names), together.column(HASH_COLUMN).to_numpy(), names)
+def _naming(result: Iterator[Any], key: tuple[Any, ...]) -> Iterator[Any]:
+    try:
+        yield from result
+    except Exception as error:
+        error.add_note(_named(key))
+        raise
 
 
-def _slabs(rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cut groups into runs of limited size: yield the first group and the one behind the last."""
-    slab = (np.cumsum(rows) - rows) // ROWS_CONVERTED_AT_ONCE
-    bounds = [0, *(np.flatnonzero(np.diff(slab)) + 1).tolist(), len(rows)]
-    yield from ((first, end) for first, end in pairwise(bounds) if end > first)
+def _named(key: tuple[Any, ...]) -> str:
+    return f"in the call for key {key}"
 
 
-def _side(
-    table: pa.Table, order: NDArray[np.int64], starts: NDArray[np.int64], settings: ArrowSettings
-) -> Callable[[int], pd.DataFrame]:
-    """Return a function that gives the frame of a group, without rows if the group has none on this side."""
-    rows = taken(table, order[starts[0] : starts[-1]]).combine_chunks().to_batches()
-    frames = Frames(rows[0], starts - starts[0], settings) if rows else None
-    empty = pd.concat(settings.to_pandas(pa.RecordBatch.from_pylist([], table.schema)), axis=1)
+# Spark reads the form from the number of arguments and from the hints.
 
-    def frame(group: int) -> pd.DataFrame:
-        found = None if frames is None else next(frames(group), None)
-        return empty.copy() if found is None else found
 
-    return frame
+def _of_one(call: _Call, cut: _Cut) -> Callable[..., Any]:
+    return lambda key, rows: call(key, cut(rows))
+
+
+def _of_two(call: _Call, cuts: list[_Cut]) -> Callable[..., Any]:
+    return lambda key, left, right: call(key, cuts[0](left), cuts[1](right))
+
+
+def _of_frames(call: _Call, cut: _Cut) -> Callable[..., Any]:
+    def pieces(key: tuple[Any, ...], rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        return call(key, map(cut, rows))  # type: ignore[no-any-return]
+
+    return pieces
+
+
+def _of_batches(call: _Call, cut: _Cut) -> Callable[..., Any]:
+    def pieces(key: tuple[Any, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return call(key, map(cut, rows))  # type: ignore[no-any-return]
+
+    return pieces

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from unskew.codec import dump, load
 from unskew.load.statistics import Statistics, add_up, combine
 from unskew.routing.lookup import slot_of
-from unskew.runtime.prepare import with_hashes
-from unskew.runtime.wire import record_batch
+from unskew.runtime.wire import HASH_COLUMN, record_batch
+from unskew.spark.batch.routing import key_hash
 from unskew.versions.arrow import from_arrow_schema
 
 COUNTED = pa.schema([("statistics", pa.binary())])
@@ -32,18 +32,17 @@ def key_statistics(
     It reads only the key's columns, and holds 16 bytes per distinct key of a partition. Each partition reports its
     heaviest keys one by one, at most `tracked_keys`, and the rest by slot.
     """
-    keys = rows.select(*key)
+    keys = rows.select(key_hash(rows, key).alias(HASH_COLUMN))
     if sample is not None:
         keys = keys.sample(fraction=sample, seed=0)
-    counted = keys.mapInArrow(_Count(tuple(key), slots, tracked_keys), from_arrow_schema(COUNTED)).collect()
+    counted = keys.mapInArrow(_Count(slots, tracked_keys), from_arrow_schema(COUNTED)).collect()
     return combine([load(Statistics, bytes(row.statistics)) for row in counted])
 
 
 @dataclass(frozen=True)
 class _Count:
-    """A function for ``mapInArrow``: rows in, the partition's statistics out. A row costs 1 and counts as state 1."""
+    """A function for ``mapInArrow``: hashes in, the partition's statistics out. A row costs 1 and counts as state 1."""
 
-    key: tuple[str, ...]
     slots: int
     tracked_keys: int | None
 
@@ -62,7 +61,7 @@ class _Count:
         hashes, rows = np.empty(0, np.int64), np.empty(0)
         waiting: list[Hashes] = []
         for batch in batches:
-            waiting.append(with_hashes(pa.Table.from_batches([batch]), self.key)[1])
+            waiting.append(batch.column(HASH_COLUMN).to_numpy())
             if sum(map(len, waiting)) >= HASHES_HELD:
                 hashes, rows = _added(hashes, rows, waiting)
                 waiting = []

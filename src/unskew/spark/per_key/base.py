@@ -38,6 +38,8 @@ class PerKeyFunction(Operator):
     starts, as it may under Spark.
     """
 
+    hidden: tuple[str, ...] = ()  # columns of the input that the function does not see
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -77,6 +79,11 @@ class PerKeyFunction(Operator):
         if self.timeout == GroupStateTimeout.EventTimeTimeout and self.event_time is None:
             hint = "call withWatermark(...) on the stream before balance"
             raise ArgumentError("timeouts in event time need a watermark", hint=hint)
+
+    @property
+    def shown_schema(self) -> pa.Schema:
+        """The columns that the function sees."""
+        return pa.schema([field for field in self.input_schema if field.name not in self.hidden])
 
     @property
     def value_schema(self) -> pa.Schema:
@@ -131,7 +138,7 @@ class PerKeyFunction(Operator):
         calls = self._calls(state, groups, clock, timed_out=False)
         output = [
             self.call(calls, slab.tolist(), self.inputs(batch, places, clock))
-            for slab, places, batch in slabs(rows, order, starts)
+            for slab, places, batch in slabs(rows.drop_columns(list(self.hidden)), order, starts)
         ]
         calls.write(state, groups, self.values, with_deadlines=self.deadline is not None)
         seconds = demand.of_calls(np.array(calls.seconds), np.array(calls.processor_seconds))

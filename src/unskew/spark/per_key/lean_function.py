@@ -73,7 +73,7 @@ class LeanFunction(PerKeyFunction):
         return lambda number: Rows(batch, places[number], places[number + 1])
 
     def inputs_of_timeouts(self, clock: Clock) -> Inputs:
-        nothing = pa.RecordBatch.from_pylist([], self.input_schema)
+        nothing = pa.RecordBatch.from_pylist([], self.shown_schema)
         rows = Rows(RowBatch(nothing, clock), 0, 0, timed_out=True)
         return lambda number: rows
 

@@ -39,7 +39,7 @@ class PandasFunction(PerKeyFunction):
         return Frames(rows, starts, self.settings)
 
     def inputs_of_timeouts(self, clock: Clock) -> Inputs:
-        empty = pd.DataFrame(columns=self.input_schema.names)  # in a list, as in Spark
+        empty = pd.DataFrame(columns=self.shown_schema.names)  # in a list, as in Spark
         return lambda group: [empty.copy()]
 
     @quick_frames()

@@ -69,6 +69,8 @@ class Processor(Operator):
     ``init`` also runs once on the driver, on a copy of the processor, to learn the variables.
     """
 
+    hidden: tuple[str, ...] = ()  # columns of the input that the processor does not see
+
     def __init__(
         self,
         processor: StatefulProcessor,
@@ -159,7 +161,7 @@ class Processor(Operator):
         handle.attach(state.get(groups)[0])
         keys = self.key_tuples(groups.keys)
         describe = partial(described, "handleInputRows", keys, clock)
-        for slab, places, batch in slabs(rows, order, starts):
+        for slab, places, batch in slabs(rows.drop_columns(list(self.hidden)), order, starts):
             made, inputs = self.new_output(describe), self.inputs(batch, places)
             for number, group in enumerate(slab.tolist()):
                 handle.group = group
