@@ -47,6 +47,7 @@ ABOVE = {
 }
 USERS_OF_PYSPARK = (
     "unskew.versions.arrow",
+    "unskew.versions.hints",
     "unskew.versions.shuffle",
     "unskew.versions.sources",
     "unskew.spark",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-import pyarrow as pa
 import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from unskew.spark.internals import are_equal, plain_column, read_call, read_grouped, read_selected, takes_iterator
+from unskew.spark.internals import are_equal, plain_column, read_call, read_grouped, read_selected
 
 pytestmark = pytest.mark.spark
 
@@ -91,25 +88,6 @@ def test_a_column_is_known_by_what_it_stands_for(spark: Any) -> None:
     assert [plain_column(rows, column) for column in (F.col("ID"), rows.id, F.col("both"))] == ["id", "id", "both"]
     for other in (F.col("id").alias("id"), F.col("both.one"), F.col("id") + 1, F.lit(1)):
         assert plain_column(rows, other) is None
-
-
-def test_hints_say_whether_a_function_takes_pieces() -> None:
-    def frames(rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        return rows
-
-    def batches(key: tuple[Any, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return rows
-
-    def half(rows: Iterator[pd.DataFrame]):  # type: ignore[no-untyped-def]
-        return rows
-
-    found = {
-        (method, function.__name__)
-        for method in ("applyInPandas", "applyInArrow")
-        for function in (frames, batches, half, len)
-        if takes_iterator(method, function)
-    }
-    assert found == {("applyInPandas", "frames"), ("applyInArrow", "batches")}
 
 
 def test_grouped_rows_are_read_with_the_names_of_their_key(spark: Any) -> None:

@@ -5,7 +5,6 @@ Under unskew, keys move in every batch, and a worker is killed in the middle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from native_jobs.collection import CASES
-from native_jobs.running import NATIVE_SETTINGS, Kept, Killed, calls, disturbed, run, stages
+from native_jobs.running import Kept, Killed, calls, disturbed, run, stages
 from unskew.testing import write_batches
 
 pytestmark = pytest.mark.spark
@@ -35,27 +34,15 @@ QUICK = (
 STILL = ("odd types",)  # one key in each batch, which nothing can move from
 
 
-@pytest.fixture(scope="module")
-def native(spark: SparkSession) -> Iterator[SparkSession]:
-    """Give a session whose native queries may have stateful processors, in another time zone than the machine's."""
-    wanted = {**NATIVE_SETTINGS, "spark.sql.session.timeZone": "America/New_York"}
-    before = {name: spark.conf.get(name) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
-
-
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
-def test_a_job_gives_the_same_rows_natively_and_balanced(native: SparkSession, tmp_path: Path, name: str) -> None:
+def test_a_job_gives_the_same_rows_natively_and_balanced(rocksdb: SparkSession, tmp_path: Path, name: str) -> None:
     case = CASES[name]
     tables = case.batches()
     death = Killed(tmp_path / "calls", at=1 + calls(case, tables) // 3)
     rows = write_batches(tmp_path / "rows", tables)
-    natively, balanced = (make() for make in stages(native, rows, case, tables[0].schema, disturbed(case, death)))
+    natively, balanced = (make() for make in stages(rocksdb, rows, case, tables[0].schema, disturbed(case, death)))
     expected, found = (Kept(case, len(tables)) for _ in range(2))
     with ThreadPoolExecutor(1) as beside:
         running = beside.submit(run, natively, tmp_path / "native", expected)

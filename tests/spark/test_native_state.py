@@ -14,47 +14,30 @@ from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import unskew
 from unskew.errors import CheckpointError, ColumnError
 from unskew.testing import write_batches
-
-sys.path.insert(0, str(Path(__file__).parent))
+from unskew.versions.arrow import from_arrow_schema
 
 sys.path.append(str(Path(__file__).parents[2] / "examples"))
 
 import continued
-import processors
 from continued import Continued
-from processors import CASES, EVENTS, Case, events
+
+import native_jobs
+from native_jobs.case import EVENTS, Case, events
+from native_jobs.every_method import CASES
 
 pytestmark = pytest.mark.spark
 
-for module in (processors, continued, sys.modules[__name__]):
+for module in (native_jobs, continued, sys.modules[__name__]):
     cloudpickle.register_pickle_by_value(module)  # Spark's workers do not know these folders
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 ZONE = "America/New_York"
 AGGREGATION_FORMAT = "spark.sql.streaming.aggregation.stateFormatVersion"
 Batches = list[list[tuple[Any, ...]]]
-
-
-@pytest.fixture(scope="module")
-def rocksdb(spark: SparkSession) -> Iterator[SparkSession]:
-    """Give a session whose native queries may have stateful processors, in another time zone than the machine's."""
-    wanted = {
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.session.timeZone": ZONE,
-    }
-    before = {name: spark.conf.get(name) for name in wanted}
-    for name, value in wanted.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, str(value))
 
 
 @dataclass(frozen=True)
@@ -228,13 +211,13 @@ def test_a_processor_goes_on(rocksdb: SparkSession, tmp_path: Path, name: str) -
         files = rocksdb.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / folder))
         return files if case.watermark is None else files.withWatermark("at", case.watermark)
 
-    native = processed(read("rows").groupBy("user"), case, case.processor())
+    native = processed(read("rows").groupBy("user"), case, case.job())
     run(native, tmp_path / "native", mode, half if timed else 1_000)
     before = unskew.state_of(rocksdb, str(tmp_path / "native"))
     assert 0 < before.count() == before.select("user").distinct().count()
 
     write_batches(tmp_path / "later", tables[half:])
-    stage = processed(unskew.balance(read("later"), "user", channels=3, min_gain=-1.0), case, case.processor())
+    stage = processed(unskew.balance(read("later"), "user", channels=3, min_gain=-1.0), case, case.job())
     ours = run(stage.continue_from(before), tmp_path / "ours", mode)
 
     write_batches(tmp_path / "rows", tables[half:], first=half)
@@ -258,14 +241,14 @@ def test_there_and_back_again(rocksdb: SparkSession, tmp_path: Path, name: str) 
         write_batches(tmp_path / folder, list(some))
         return rocksdb.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / folder))
 
-    whole = run(processed(read("all", *tables).groupBy("user"), case, case.processor()), tmp_path / "whole", mode)
-    first = processed(read("first", *tables[:2]).groupBy("user"), case, case.processor())
+    whole = run(processed(read("all", *tables).groupBy("user"), case, case.job()), tmp_path / "whole", mode)
+    first = processed(read("first", *tables[:2]).groupBy("user"), case, case.job())
     rows = run(first, tmp_path / "native", mode)
     before = unskew.state_of(rocksdb, str(tmp_path / "native"))
-    stage = processed(unskew.balance(read("third", tables[2]), "user", channels=2), case, case.processor())
+    stage = processed(unskew.balance(read("third", tables[2]), "user", channels=2), case, case.job())
     rows += run(stage.continue_from(before), tmp_path / "ours", mode)
     known = unskew.read_state(rocksdb, str(tmp_path / "ours"))
-    back = processed(read("last", tables[3]).groupBy("user"), case, Continued(case.processor()), known.groupBy("user"))
+    back = processed(read("last", tables[3]).groupBy("user"), case, Continued(case.job()), known.groupBy("user"))
     rows += run(back, tmp_path / "back", mode)
     assert len(whole) == 4
     assert rows == whole
@@ -355,7 +338,7 @@ def test_what_cannot_be_carried_over_is_refused(rocksdb: SparkSession, tmp_path:
     with pytest.raises(ColumnError, match="lacks a column, got 'what'"):
         unskew.balance(rows, "what").agg(F.sum("amount")).continue_from(known)
     with pytest.raises(ColumnError, match=r"no such state, so it would be lost, got 'buffers'"):
-        processed(balanced, CASES["running count"], CASES["running count"].processor()).continue_from(known)
+        processed(balanced, CASES["running count"], CASES["running count"].job()).continue_from(known)
     with pytest.raises(CheckpointError, match="choose another operator_id: 0 is stateStoreSave"):
         unskew.state_of(rocksdb, str(path), operator_id=1)
     run(balanced.agg(F.sum("amount")), tmp_path / "ours", "update")

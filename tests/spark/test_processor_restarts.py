@@ -15,21 +15,15 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 import unskew
+from chaos.ledger import RandomMoves
+from native_jobs.case import Case, events
+from native_jobs.running import Kept, run
 from unskew.errors import CheckpointError
 from unskew.testing import write_batches
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent / "exactness"))
-
-from job import RandomMoves
-from processors import events
-from test_processors_native import rocksdb, run
 
 pytestmark = pytest.mark.spark
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-__all__ = ["rocksdb"]
 
 OUTPUT = "user string, told string"
 
@@ -84,20 +78,20 @@ def test_variables_may_be_added_between_two_starts(rocksdb: SparkSession, tmp_pa
         for processor, some, first in ((Before(), tables[:2], 0), (After(), tables[2:], 2)):
             folder = tmp_path / name / "rows"
             write_batches(folder, some, first=first)
-            found.append(run(made(folder, processor, name), tmp_path / name / "checkpoint", "update", 1_000))
-        return [rows for rows, _ in found], found[-1][1]
+            kept = Kept(Case(type(processor), by_row=True), inputs=len(some))
+            query = run(made(folder, processor, name), tmp_path / name / "checkpoint", kept)
+            found.append(kept.output())
+        return found, query
 
     def made(folder: Path, processor: StatefulProcessor, name: str) -> Any:
-        schema = "user string, at timestamp, amount long, what string"
+        schema = "user string, at timestamp, amount long, what string, ms long"
         stream = rocksdb.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
         grouped: Any = stream.groupBy("user") if name == "native" else unskew.balance(stream, "user", **settings)
         return grouped.transformWithState(processor, OUTPUT, "update", "None")
 
     (native, _), (ours, query) = results("native"), results("ours")
     assert ours == native
-    assert len(native[1]) == 2 and any(
-        "[(4" in told or "[(1" in told for rows in native[1].values() for _, told in rows
-    )
+    assert len(native[1]) == 2 and any("[(4" in row or "[(1" in row for rows in native[1].values() for row in rows)
     assert query.moves
     held = unskew.read_state(rocksdb, str(tmp_path / "ours" / "checkpoint")).toArrow()
     assert pa.types.is_list(held.schema.field("often").type) and held["n"].null_count == 0
@@ -106,4 +100,4 @@ def test_variables_may_be_added_between_two_starts(rocksdb: SparkSession, tmp_pa
     for processor in (Before(), OfOtherType()):
         with pytest.raises(CheckpointError, match="this checkpoint was written with operator"):
             stage = made(tmp_path / "ours" / "rows", processor, "ours")
-            run(stage, tmp_path / "ours" / "checkpoint", "update", 1_000)
+            stage.writeStream.option("checkpointLocation", str(tmp_path / "ours" / "checkpoint")).start()

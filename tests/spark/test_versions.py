@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
@@ -13,6 +15,7 @@ from unskew import versions
 from unskew.errors import SessionError
 from unskew.versions import SPARK, require_spark, spoken
 from unskew.versions.arrow import from_arrow_schema, to_arrow_schema
+from unskew.versions.hints import takes_iterator
 from unskew.versions.shuffle import labels_of, repartition_by_id, spark_hash
 
 
@@ -61,3 +64,22 @@ def test_timestamps_have_the_zone_wherever_they_are() -> None:
     assert made.field("list").type.value_type == pa.struct({"at": zoned, "plain": pa.timestamp("us")})
     assert made.field("map").type.item_type == zoned
     assert from_arrow_schema(made) == schema
+
+
+def test_hints_say_whether_a_function_takes_pieces() -> None:
+    def frames(rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        return rows
+
+    def batches(key: tuple[Any, ...], rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return rows
+
+    def half(rows: Iterator[pd.DataFrame]):  # type: ignore[no-untyped-def]
+        return rows
+
+    found = {
+        (method, function.__name__)
+        for method in ("applyInPandas", "applyInArrow")
+        for function in (frames, batches, half, len)
+        if takes_iterator(method, function)
+    }
+    assert found == {("applyInPandas", "frames"), ("applyInArrow", "batches")}

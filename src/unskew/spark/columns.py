@@ -14,7 +14,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import NumericType, StructField, StructType
 
 from unskew.errors import ArgumentError, ColumnError, did_you_mean
-from unskew.hashing import check_collation, check_key_type
+from unskew.hashing import check_key_type
+from unskew.hashing.key_types import check_collation
 from unskew.operators import Operator
 from unskew.operators.aggregate import RESULTS, expression_column, function_names, parse_call
 from unskew.operators.aggregate_functions import Count
@@ -113,8 +114,8 @@ class _Keys:
         return self._events[ordinal - 1]
 
     def add(self, given: str | Column) -> None:
-        column = sql.col(given) if isinstance(given, str) else given
         try:
+            column = sql.col(given) if isinstance(given, str) else given
             (field,) = self._events.select(column).schema
         except AnalysisException as error:
             if not isinstance(given, str) or error.getCondition() == "AMBIGUOUS_REFERENCE":

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, GroupedData, SparkSession, functions
-from pyspark.sql.pandas import typehints
-from pyspark.util import PythonEvalType
 
 from unskew.errors import ArgumentError
 from unskew.operators.presum import quoted
@@ -140,18 +137,6 @@ def read_grouped(grouped: GroupedData) -> tuple[DataFrame, tuple[str, ...]]:
     """Return the rows behind Spark's ``groupBy``, and the names of the columns that it groups by."""
     inner: Any = grouped
     return inner._df, tuple(grouped.count().columns[:-1])
-
-
-def takes_iterator(method: str, function: Callable[..., Any]) -> bool:
-    """Tell whether Spark's ``applyInPandas`` or ``applyInArrow`` reads from type hints that a function takes pieces."""
-    kind = {"applyInPandas": "pandas", "applyInArrow": "arrow"}[method]
-    infer = getattr(typehints, f"infer_group_{kind}_eval_type_from_func", None)
-    if infer is None:  # before Spark 4.1 functions take whole groups
-        return False
-    try:
-        return bool(infer(function) == getattr(PythonEvalType, f"SQL_GROUPED_MAP_{kind.upper()}_ITER_UDF"))
-    except Exception:  # Spark, too, warns and goes on
-        return False
 
 
 def _kind(node: Any) -> str:

@@ -150,7 +150,11 @@ def test_rows_that_are_not_there(spark) -> None:
         (lambda rows: unskew.balance(rows, "user", sample=0.0), ArgumentError, "above 0 and up to 1, got 0.0"),
         (lambda rows: unskew.balance(rows, "user").cogroup(rows), ArgumentError, "cogroup takes other balanced rows"),
         (
-            lambda rows: unskew.balance(rows, "user").cogroup(unskew.balance(rows, "amount")),
+            lambda rows: (
+                unskew.balance(rows, "user")
+                .cogroup(unskew.balance(rows, "amount"))
+                .applyInPandas(lambda left, right: left, rows.schema)
+            ),
             ArgumentError,
             "different types: string, got 'int'",
         ),

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from unskew.spark.internals import takes_iterator
+from unskew.errors import ArgumentError
+from unskew.versions.hints import takes_iterator
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Form:
 
     def on(self, groups: Any, function: Callable[..., Any], schema: StructType | str) -> DataFrame:
         """Return what Spark's own method gives."""
+        if not callable(function):
+            raise ArgumentError("this is not a function", got=function)
         made: DataFrame = getattr(groups, self.method)(function, schema)
         return made
 
