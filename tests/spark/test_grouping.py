@@ -55,6 +55,7 @@ def test_aggregates_by_expressions_and_windows(spark: Any, tmp_path: Path) -> No
     check_same(events_in(spark, tmp_path), grouping, lambda groups: groups.count(), "append", tmp_path)
 
 
+@pytest.mark.slow
 def test_functions_by_expressions_are_those_by_columns(spark: Any, tmp_path: Path) -> None:
     """Spark's functions with state take expressions only as columns."""
     events, grouping = events_in(spark, tmp_path), [F.upper("User"), F.col("s.items") % 3]

@@ -20,15 +20,9 @@ pytestmark = pytest.mark.spark
 QUICK = (
     "stock, a map",
     "alarms, by row",
-    "nothing held",
-    "two lists",
     "many entries",
-    "reminders",
-    "chain of timers",
     "timers and expiry",
     "recently",
-    "seen lately",
-    "migrated timers",
     "idle, a function",
 )
 STILL = ("odd types",)  # one key in each batch, which nothing can move from

@@ -125,7 +125,7 @@ def rounded(batches: Batches) -> list[list[list[Any]]]:
     ]
 
 
-QUICK = ("aggregates", "sliding windows")
+QUICK = ("aggregates",)
 
 
 def typed(rows: DataFrame) -> DataFrame:
@@ -191,7 +191,7 @@ CONTINUED = [
     "alarms, by row",
     "odd types",
 ]
-QUICK_ONES = ("stock, a map", "alarms, by row")
+QUICK_ONES = ("stock, a map",)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +19,20 @@ import unskew
 from unskew.errors import ColumnError
 
 pytestmark = pytest.mark.spark
+
+QUICK = {
+    *("keyed_frame", "keyed_batches", "keyed_tables"),
+    *("expressions, one with a name", "a map", "windows", "nothing"),
+    *("three arguments", "a schema of one type", "too many columns", "other names in Arrow"),
+}
+
+
+def quick_ones(cases: Iterable[Any]) -> list[Any]:
+    """Mark all cases as slow but a few."""
+    names = [getattr(case, "__name__", case) for case in cases]
+    marks = [() if name in QUICK else pytest.mark.slow for name in names]
+    return [pytest.param(case, id=name, marks=mark) for case, name, mark in zip(cases, names, marks, strict=True)]
+
 
 SCHEMA = (
     "User string, n int, price double, paid decimal(8,2), at timestamp, day date, raw binary, flag boolean, "
@@ -117,7 +131,7 @@ def same(native: Any, ours: Any) -> int:
     return len(expected)
 
 
-@pytest.mark.parametrize("form", [*PANDAS, *ARROW], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("form", quick_ones([*PANDAS, *ARROW]))
 def test_every_form_sees_and_gives_what_it_does_under_spark(spark: Any, rows: Any, form: Any) -> None:
     call = in_pandas if form in PANDAS else in_arrow
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "30")
@@ -151,7 +165,7 @@ KEYS: dict[str, Callable[[], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", quick_ones(KEYS))
 def test_every_key_is_what_it_is_under_spark(rows: Any, key: str) -> None:
     given = KEYS[key]()
     balanced = unskew.balance(rows, *given, channels=3)
@@ -233,7 +247,7 @@ def keyed_tables(key: Any, left: pa.Table, right: pa.Table) -> pa.Table:
     return pa.table(shown(key, [*left.to_pylist(), "|", *right.to_pylist()], [left.schema, right.schema]))
 
 
-@pytest.mark.parametrize("form", [pair, keyed_pair, tables, keyed_tables], ids=lambda form: form.__name__)
+@pytest.mark.parametrize("form", quick_ones([pair, keyed_pair, tables, keyed_tables]))
 def test_cogroups_in_every_form(spark: Any, rows: Any, form: Any) -> None:
     others = spark.createDataFrame(
         [(f"U{i}", i % 3, None if i % 4 else i) for i in range(16)] + [(None, 1, 5)], "name string, N int, bonus int"
@@ -282,7 +296,6 @@ class Counting:
 
 
 MISTAKES: dict[str, tuple[str, Any, Any]] = {
-    "no function": ("applyInPandas", 5, "n long"),
     "no arguments": ("applyInPandas", lambda: None, "n long"),
     "three arguments": ("applyInPandas", lambda a, b, c: a, "n long"),
     "a method": ("applyInPandas", Counting().one, "id long"),
@@ -334,7 +347,7 @@ def mistake(groups: Any, method: str, function: Any, schema: Any) -> tuple[str, 
     raise AssertionError("this was accepted")
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("name", quick_ones(MISTAKES))
 def test_a_mistake_is_told_as_spark_tells_it(spark: Any, name: str) -> None:
     rows = spark.range(4)
     assert mistake(unskew.balance(rows, "id", channels=2), *MISTAKES[name]) == mistake(
@@ -342,7 +355,7 @@ def test_a_mistake_is_told_as_spark_tells_it(spark: Any, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", MISTAKES_IN_PAIRS)
+@pytest.mark.parametrize("name", quick_ones(MISTAKES_IN_PAIRS))
 def test_a_mistake_with_a_pair_is_told_as_spark_tells_it(spark: Any, name: str) -> None:
     rows = spark.range(4)
     ours = unskew.balance(rows, "id", channels=2).cogroup(unskew.balance(rows, "id"))

@@ -100,7 +100,7 @@ def balanced(rows: Any, *key: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "name", [each if each == "two streams" else pytest.param(each, marks=pytest.mark.slow) for each in JOBS]
+    "name", [each if each == "frames by an expression" else pytest.param(each, marks=pytest.mark.slow) for each in JOBS]
 )
 def test_every_batch_is_sparks(spark: Any, folder: Path, tmp_path: Path, name: str) -> None:
     expected = run(JOBS[name](natively, stream(spark, folder)), tmp_path / "native")
