@@ -17,6 +17,9 @@ from unskew.versions import SPARK
 # Arrow: since 4.2 timestamps have the zone of the session in Python, before they have UTC.
 ZONES = SPARK >= (4, 2)
 
+# pandas: before 4.2 each field of a struct is converted as a column, so a null among integers makes floats of them.
+FIELDS_AS_COLUMNS = SPARK < (4, 2)
+
 
 def to_arrow_schema(schema: StructType, *, timezone: str | None = None) -> pa.Schema:
     """Return the Arrow schema of rows; timestamps have a zone."""

@@ -15,6 +15,7 @@ from pyarrow import types
 from unskew.spark.per_key.arrow_settings import ArrowSettings
 from unskew.spark.per_key.plain_values import spread
 from unskew.spark.per_key.quick_frames import range_index
+from unskew.versions.arrow import FIELDS_AS_COLUMNS
 
 Numbers = NDArray[np.int64]
 
@@ -144,7 +145,8 @@ def _flags(column: pa.Array, shown_as_array: bool) -> list[NDArray[np.bool_]]:
         both = [_per_list(column.offsets, part, shown_as_array=False) for part in (column.keys, column.items)]
         return both[0] + both[1]
     if types.is_struct(kind):
-        return [flag for i in range(kind.num_fields) for flag in _flags(column.field(i), shown_as_array=False)]
+        fields = column.flatten() if FIELDS_AS_COLUMNS else [column.field(i) for i in range(kind.num_fields)]
+        return [flag for field in fields for flag in _flags(field, shown_as_array=FIELDS_AS_COLUMNS)]
     return []
 
 
