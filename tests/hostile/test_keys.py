@@ -123,7 +123,7 @@ def test_all_types_together_on_spark(spark: Any, tmp_path: Path) -> None:
     ],
 )
 def test_types_that_are_refused_say_so_with_a_hint(spark: Any, column: str, word: str) -> None:
-    rows = spark.range(1).selectExpr(f"{column} AS k")
+    rows = spark.readStream.format("rate").load().selectExpr(f"{column} AS k")
     with pytest.raises(KeyTypeError, match=rf"{word}.*column 'k'.*Hint"):
         unskew.balance(rows, "k")
 

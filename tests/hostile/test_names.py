@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ def events(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_names_that_spark_cannot_hand_over(events: Any, name: str, word: str) -> None:
     renamed = events.withColumnRenamed("k", name)
     with pytest.raises(ColumnError, match=f"with a {word} in its name to Python.*rename it first"):
-        unskew.balance(renamed, name).count()
+        unskew.balance(renamed, quoted(name)).count()
+    with pytest.raises(ColumnError, match=re.escape(f"Hint: write {quoted(name)}")):
+        unskew.balance(renamed, name)
     other = unskew.balance(events.withColumnRenamed("x", name), "k")
     with pytest.raises(ColumnError, match=f"with a {word} in its name"):
         other.apply_per_key(total, "n long", "n long")

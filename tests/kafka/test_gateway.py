@@ -230,6 +230,7 @@ def test_a_message_refused_for_good_is_not_lost_behind_later_ones(broker, new_to
     assert texts == [*range(1, len(before) + 1), *range(20)], "what got through before, and everything again"
 
 
+@pytest.mark.slow
 def test_under_another_parallelism_a_batch_gets_new_numbers(broker, new_topic, events, tmp_path):
     from unskew.kafka.spark_gateway import Gateway
 
@@ -257,6 +258,7 @@ def test_under_another_parallelism_a_batch_gets_new_numbers(broker, new_topic, e
     assert {key: sorted(set(numbers)) for key, numbers in values(seen).items()} == EXPECTED
 
 
+@pytest.mark.slow
 def test_headers_of_another_gateway_stay_behind(broker, new_topic, spark, events):
     from unskew.kafka import gateway
     from unskew.kafka.messages import OPEN, Mark, Record

@@ -265,7 +265,7 @@ def test_bad_arguments_say_what_and_hint(spark, tmp_path: Path) -> None:
         (lambda: unskew.balance(events, "kee"), ColumnError, "no column of that name, got 'kee'"),
         (lambda: unskew.balance(events, "tags"), KeyTypeError, "map"),
         (
-            lambda: unskew.balance(events.withColumnRenamed("key", "a.b"), "a.b").aggregate(n="count"),
+            lambda: unskew.balance(events.withColumnRenamed("key", "a.b"), "`a.b`").aggregate(n="count"),
             ColumnError,
             "with a dot in its name",
         ),

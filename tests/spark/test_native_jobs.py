@@ -19,11 +19,8 @@ pytestmark = pytest.mark.spark
 
 QUICK = (
     "stock, a map",
-    "alarms, by row",
     "many entries",
     "timers and expiry",
-    "recently",
-    "idle, a function",
 )
 STILL = ("odd types",)  # one key in each batch, which nothing can move from
 

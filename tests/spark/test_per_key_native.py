@@ -237,6 +237,7 @@ def test_state_to_begin_with_is_that_of_the_start_that_ran(spark: SparkSession, 
     assert results == [{}, {0: [("ada", 21)]}]
 
 
+@pytest.mark.slow
 def test_rows_of_1970_are_late_in_the_first_batch_already(spark: SparkSession, tmp_path: Path) -> None:
     def count(key: Any, frames: Any, state: Any) -> Iterator[pd.DataFrame]:
         yield pd.DataFrame({"user": [key[0]], "rows": [sum(map(len, frames))]})
@@ -250,6 +251,7 @@ def test_rows_of_1970_are_late_in_the_first_batch_already(spark: SparkSession, t
     assert run(stage, tmp_path / "ours", "append")[0] == native
 
 
+@pytest.mark.slow
 def test_state_to_begin_with_may_be_any_table(spark: SparkSession) -> None:
     kept, output = StructType().add("n", LongType()), StructType().add("n", LongType())
     operator = LeanFunction(lambda key, rows, state: (state, None), output, kept, "ProcessingTimeTimeout")

@@ -128,6 +128,7 @@ def test_every_aggregate_is_sparks_in_every_batch(spark: Any, tmp_path: Path, ad
     assert ways(query) <= {"direct", "whole"}
 
 
+@pytest.mark.slow
 def test_first_and_last_go_by_the_order_of_rows(spark: Any, tmp_path: Path) -> None:
     batches = [drawn(seed, 60) for seed in range(3)]
     write_batches(tmp_path / "data", batches)
@@ -146,6 +147,7 @@ def test_first_and_last_go_by_the_order_of_rows(spark: Any, tmp_path: Path) -> N
     assert "counted" not in ways(query)
 
 
+@pytest.mark.slow
 def test_windows_on_times_without_a_zone(spark: Any, tmp_path: Path) -> None:
     write_batches(tmp_path / "data", [drawn(seed) for seed in range(3)])
     events = events_in(spark, tmp_path / "data")
@@ -157,6 +159,7 @@ def test_windows_on_times_without_a_zone(spark: Any, tmp_path: Path) -> None:
     assert got == expected != {}
 
 
+@pytest.mark.slow
 def test_a_query_may_change_who_combines_and_move_keys(spark: Any, tmp_path: Path) -> None:
     write_batches(tmp_path / "data", [drawn(seed, 200) for seed in range(2)])
     options: list[dict[str, Any]] = [

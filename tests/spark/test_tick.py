@@ -140,6 +140,7 @@ class TestEventTime:
         assert watermarks(query.checkpoint) == native.watermarks
         assert next_watermark_ms(query.files, 4) == read_facts(query.files, 4).watermark_ms
 
+    @pytest.mark.slow
     def test_a_batch_that_failed_is_run_again_and_followed(self, spark: SparkSession, tmp_path: Path) -> None:
         data = write_batches(tmp_path / "data", [table(0, 5), table(10, 15)])
         query, native = Ticked(stream(spark, data), tmp_path), Native(stream(spark, data), tmp_path)
@@ -151,6 +152,7 @@ class TestEventTime:
         native.run(availableNow=True)
         assert watermarks(query.checkpoint) == native.watermarks
 
+    @pytest.mark.slow
     def test_a_batch_without_rows_that_failed_is_run_again(self, spark: SparkSession, tmp_path: Path) -> None:
         data = write_batches(tmp_path / "data", [table(0, 5)])
         query = Ticked(stream(spark, data), tmp_path)
@@ -160,6 +162,7 @@ class TestEventTime:
         assert query.run(availableNow=True) == [(1, 0, 4)]
         assert query.run(availableNow=True) == []
 
+    @pytest.mark.slow
     def test_once_is_one_batch_and_a_new_start_waits_for_rows_as_spark_does(
         self, spark: SparkSession, tmp_path: Path
     ) -> None:
@@ -207,7 +210,7 @@ class TestEventTime:
         events = spark.readStream.schema("k long, ts timestamp").parquet(data)
         assert [rows for _, rows, _ in Ticked(events, tmp_path).run(availableNow=True)] == [2]
 
-    @pytest.mark.parametrize("policy", ["min", "max"])
+    @pytest.mark.parametrize("policy", [pytest.param("min", marks=pytest.mark.slow), "max"])
     def test_several_watermarks_follow_the_policy(self, spark: SparkSession, tmp_path: Path, policy: str) -> None:
         left = write_batches(tmp_path / "left", [table(0, 5), table(10, 15), table(40)])
         right = write_batches(tmp_path / "right", [table(2), table(30)])

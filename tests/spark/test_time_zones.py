@@ -36,6 +36,7 @@ def rows(seed: int) -> pa.Table:
     return pa.table({"hour": pa.array(instants[0], kind), "at": pa.array(instants[1], kind)})
 
 
+@pytest.mark.slow
 def test_the_zone_is_no_part_of_the_state(zones: SparkSession, tmp_path: Path) -> None:
     """The first run is under Etc/UTC, the second in Berlin, where the clock is put forward among these hours."""
     seen: dict[Any, tuple[Any, ...]] = {}

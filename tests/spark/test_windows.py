@@ -69,7 +69,7 @@ def dropped(query: Any) -> int:
         pytest.param("tumbling", "update", "own", marks=pytest.mark.slow),
         pytest.param("session", "append", "own", marks=pytest.mark.slow),
         pytest.param("sliding", "append", None, marks=pytest.mark.slow),
-        ("sliding", "update", None),
+        pytest.param("sliding", "update", None, marks=pytest.mark.slow),
         pytest.param("tumbling", "update", None, marks=pytest.mark.slow),
         ("session", "append", None),
     ],

@@ -120,7 +120,7 @@ class _Keys:
         except AnalysisException as error:
             if not isinstance(given, str) or error.getCondition() == "AMBIGUOUS_REFERENCE":
                 raise
-            hint = did_you_mean(given, self._columns)
+            hint = f"write {quoted(given)}" if given in self._columns else did_you_mean(given, self._columns)
             raise ColumnError("there is no column of that name", where="the key", got=given, hint=hint) from error
         except ValueError:
             raise ArgumentError("a key must be one column", got=given, hint='"user" or F.col("user")') from None

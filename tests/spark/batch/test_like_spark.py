@@ -21,9 +21,9 @@ from unskew.errors import ColumnError
 pytestmark = pytest.mark.spark
 
 QUICK = {
-    *("keyed_frame", "keyed_batches", "keyed_tables"),
+    *("keyed_frame", "keyed_batches"),
     *("expressions, one with a name", "a map", "windows", "nothing"),
-    *("three arguments", "a schema of one type", "too many columns", "other names in Arrow"),
+    *("three arguments", "a schema of one type", "too many columns"),
 }
 
 
