@@ -21,6 +21,21 @@ def repartition_by_id(rows: DataFrame, count: int, column: str) -> DataFrame:
     return rows.repartition(count, sql.expr(f"element_at(array({labels}), cast(pmod({column}, {count}) + 1 as int))"))
 
 
+def partition_keys(count: int) -> tuple[int, ...]:
+    """Return for each partition the integer that `repartition_by_key` sends there: its number, or one of its hash."""
+    return tuple(range(count)) if PARTITIONS_BY_ID else labels_of(count)
+
+
+def repartition_by_key(rows: DataFrame, count: int, column: str) -> DataFrame:
+    """Send each row to the partition that its column names by `partition_keys`.
+
+    Spark knows then that rows which agree in this column lie together, so a ``groupBy`` that begins with it needs no
+    second shuffle.
+    """
+    by = sql.col(column)
+    return rows.repartitionById(count, by) if PARTITIONS_BY_ID else rows.repartition(count, by)
+
+
 @lru_cache(maxsize=64)
 def labels_of(count: int) -> tuple[int, ...]:
     """Return for each partition an integer that Spark's hash sends there."""

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 import unskew
 from unskew.errors import ColumnError
+from unskew.versions import SPARK
 
 pytestmark = pytest.mark.spark
 
@@ -133,6 +134,8 @@ def same(native: Any, ours: Any) -> int:
 
 @pytest.mark.parametrize("form", quick_ones([*PANDAS, *ARROW]))
 def test_every_form_sees_and_gives_what_it_does_under_spark(spark: Any, rows: Any, form: Any) -> None:
+    if SPARK < (4, 1) and "Iterator" in str(form.__annotations__):
+        pytest.skip("before 4.1 functions take whole groups")
     call = in_pandas if form in PANDAS else in_arrow
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "30")
     try:

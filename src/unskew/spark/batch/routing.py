@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -11,7 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from unskew.operators.presum import quoted
 from unskew.routing.table import RoutingTable
-from unskew.versions.shuffle import repartition_by_id
+from unskew.versions.shuffle import partition_keys, repartition_by_key
 
 CHANNEL = "unskew channel"
 
@@ -23,17 +24,18 @@ def key_hash(rows: DataFrame, key: Sequence[str]) -> Column:
 
 
 def placed(rows: DataFrame, key: Sequence[str], table: RoutingTable) -> DataFrame:
-    """Return the rows, each in the partition that is its channel by the table, and with the channel as a column.
+    """Return the rows with a column that tells channels apart, each in the partition that is its channel.
 
     The key alone decides where a row goes, so a task that runs again sends it to the same channel. Adaptive execution
     does not change a number of partitions that we set.
     """
+    keys = np.array(partition_keys(table.channels))
 
     def owner(hashes: pd.Series) -> pd.Series:
-        return pd.Series(table.lookup(hashes.to_numpy()))
+        return pd.Series(keys[table.lookup(hashes.to_numpy())])
 
     channel = sql.pandas_udf(owner, "int")(key_hash(rows, key))  # type: ignore[attr-defined]
-    return repartition_by_id(rows.withColumn(CHANNEL, channel), table.channels, quoted(CHANNEL))
+    return repartition_by_key(rows.withColumn(CHANNEL, channel), table.channels, quoted(CHANNEL))
 
 
 def _hashable(column: Column, kind: DataType) -> Column:
