@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Literal, Optional
+from typing import Any, Literal, Optional, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -441,3 +441,14 @@ def test_threads_parse_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> N
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(codec_kinds._checkers_imports, ["unskew.codec_kinds"] * 4))
     assert most == [1] * 4
+
+
+def test_an_alias_is_what_it_stands_for():
+    """As `NDArray` is in NumPy 2.5 and newer."""
+    kind = TypeVar("kind", bound=np.generic)
+    alias = pytest.importorskip("typing_extensions").TypeAliasType(
+        "Numbers", np.ndarray[Any, np.dtype[kind]], type_params=(kind,)
+    )
+    sections: list[Any] = []
+    written = codec_kinds.kind_of(alias[np.int64], "here").write(np.arange(3), sections, "here")
+    assert written == [0, "<i8", (3,)]

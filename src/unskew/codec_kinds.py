@@ -43,6 +43,8 @@ def kind_of(hint: Any, at: str) -> Kind:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint in SIMPLE:
         return SIMPLE[hint]
+    if (meaning := getattr(origin, "__value__", None)) is not None:  # an alias, as NumPy's `NDArray` is since 2.5
+        return kind_of(meaning[arguments], at)
     if origin in (typing.Union, UnionType):
         return _union(arguments, at)
     if np.ndarray in (hint, origin):
